@@ -1,0 +1,78 @@
+# shellcheck shell=bash
+# What the set-up scripts share. It is sourced, never run:
+#
+#   say, die             one plain line of progress, or of failure (then exit 1)
+#   verify_sha256        a file is what we pinned, or die
+#   key_of               one digest for "these pins and these scripts"
+#   up_to_date, stamp    has this very key been finished before? / it is finished now
+#   lock                 one run at a time; a second one waits
+#   system_python        Debian's own Python, not whatever PATH has in front of it
+#
+# Everything these scripts make lies below build/ and can be deleted at any time.
+
+set -euo pipefail
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck disable=SC2034  # for the scripts that source this file
+SCRIPTS=$ROOT/scripts
+BUILD=$ROOT/build
+# shellcheck disable=SC2034
+VENV=$BUILD/venv
+SELF=$(basename "$0" .sh)
+
+say() { printf '%s: %s\n' "$SELF" "$*"; }
+die() {
+    printf '%s: error: %s\n' "$SELF" "$*" >&2
+    exit 1
+}
+
+# verify_sha256 FILE EXPECTED: dies unless the file has that digest.
+verify_sha256() {
+    local got
+    got=$(sha256sum "$1" | cut -d' ' -f1)
+    [ "$got" = "$2" ] || die "$(basename "$1") has SHA-256 $got, expected $2; nothing was installed"
+}
+
+# key_of FILE-OR-WORD...: files count by their content, words by themselves.
+key_of() {
+    local item
+    for item in "$@"; do
+        if [ -f "$item" ]; then sha256sum <"$item"; else printf '%s\n' "$item"; fi
+    done | sha256sum | cut -d' ' -f1
+}
+
+# up_to_date STAMP KEY FILE...: the stamp says KEY and every file is still there.
+up_to_date() {
+    local stamp=$1 key=$2 file
+    shift 2
+    [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$key" ] || return 1
+    for file in "$@"; do [ -e "$file" ] || return 1; done
+}
+
+# stamp STAMP KEY: written last and whole, so that a killed run is not taken for a finished one.
+stamp() {
+    printf '%s\n' "$2" >"$1.$$"
+    mv "$1.$$" "$1"
+}
+
+# lock NAME [DIRECTORY]: held until this script ends, however it ends.
+lock() {
+    local dir=${2:-$BUILD} fd
+    mkdir -p "$dir"
+    exec {fd}>"$dir/.lock-$1"
+    flock -n "$fd" && return
+    say "waiting for another run to finish"
+    flock -w 3600 "$fd" || die "another run has held $dir/.lock-$1 for an hour"
+}
+
+# system_python: prints the interpreter that virtual environments are made from.
+system_python() {
+    local python=/usr/bin/python3
+    [ -x "$python" ] || python=$(command -v python3) ||
+        die "no python3 found; on Debian: apt-get install python3 python3-venv"
+    "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+        die "$python is too old, 3.11 or newer is needed"
+    printf '%s\n' "$python"
+}
+
+export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_ROOT_USER_ACTION=ignore
