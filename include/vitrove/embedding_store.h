@@ -46,11 +46,33 @@ using ConstBuffer = std::span<const std::byte>;
 using MutableBufferList = std::span<const MutableBuffer>;  // one value, scattered
 using ConstBufferList = std::span<const ConstBuffer>;      // one value, gathered
 
+// Sees the bytes of a get while they are still in the CPU's cache, so that a checksum costs no
+// second trip to memory ("hash while hot"). The caller of a get hands one in; a store that reads
+// sequentially calls it right after each piece arrived in its destination.
+//
+//  - `piece` lies inside the caller's buffers of that key: it never spans two of them, is never
+//    empty and is not copied elsewhere. `offset` is its first byte's place in the value.
+//  - Pieces of one key come in value order, without gap or overlap, one at a time. A piece at
+//  offset
+//    0 starts the value anew (the store tried again). Pieces of different keys may interleave and
+//    may come from different threads at once. The last call has ended before the get returns.
+//  - A store with capabilities().reports_pieces has reported the whole of every value it answers
+//    `ok` for. Others may ignore the observer: whoever saw fewer bytes than the value has hashes
+//    afterwards. Pieces of a key that was not answered `ok` mean nothing.
+class PieceObserver {
+ public:
+  virtual ~PieceObserver() = default;
+  // `key_index` is the position in the batch.
+  virtual void on_piece(std::size_t key_index, std::uint64_t offset,
+                        ConstBuffer piece) noexcept = 0;
+};
+
 // Comes with every call.
 struct StoreContext {
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   std::stop_token cancel;
-  std::string_view trace_id;  // the request's req_id, for logs
+  std::string_view trace_id;          // the request's req_id, for logs
+  PieceObserver* observer = nullptr;  // of gets; outlives the call
 
   bool overdue() const { return std::chrono::steady_clock::now() >= deadline; }
 };
@@ -96,7 +118,8 @@ struct StoreCapabilities {
   bool can_list = false;
   bool can_claim = false;
   bool can_replace = false;
-  bool is_local = false;  // no network between us and the bytes
+  bool is_local = false;        // no network between us and the bytes
+  bool reports_pieces = false;  // see PieceObserver
   std::uint64_t max_value_bytes = std::uint64_t{1} << 40;
 };
 

@@ -57,12 +57,15 @@ typedef struct vitrove_context {
   int (*is_cancelled)(void* cookie);
   void* cookie;
   const char* trace_id;
+  /* Of gets: see PieceObserver in embedding_store.h. NULL when nobody watches. */
+  void (*on_piece)(void* cookie, size_t key_index, uint64_t offset, const void* piece,
+                   uint64_t size);
 } vitrove_context;
 
 typedef struct vitrove_capabilities {
   size_t struct_size;
   int32_t can_remove, can_list, can_claim, can_replace, is_local;
-  int32_t reserved;
+  int32_t reports_pieces;
   uint64_t max_value_bytes;
 } vitrove_capabilities;
 
