@@ -1,0 +1,293 @@
+// EmbeddingCacheController: the cache itself (design section 6). It takes its stores by injection,
+// nearest first, owns the PagePool, and answers every item of a request in its own way:
+//
+//   READY in the pool        a pinned view, no copy                                     "local"
+//   FILLING, or being loaded a JoinTicket: wait for that fill, do not repeat it         "joined"
+//   a store has it           loaded into fresh pages, checked, then a pinned view       "store"
+//   nobody has it            a FillTicket: the caller is asked to encode                "encoded"
+//
+// Rules that callers may rely on:
+//  - A hit is a pin. What a view shows cannot vanish, move or be overwritten before the view is
+//    released. Pins belong to entry objects, never to keys.
+//  - All hits of a request are pinned before anything is allocated for its misses.
+//  - One fill a key: concurrent requests share one load or one encode. Check and registration are
+//    one step. If the leader fails or leaves, exactly one follower takes over; if the leader's
+//    error is about the item itself (invalid_argument, too_large, unsupported_format) the followers
+//    at that moment get the same error.
+//  - Store faults are misses of single items and cost at most the lookup's deadline.
+//  - An entry is published whole or not at all: rows, dim, dtype and finiteness are checked first;
+//    a value from a store is also checked against header, key, model, tenant and checksum. What was
+//    rejected in a store is replaced there by the next put.
+//  - An item that can never fit, or that finds everything pinned, is returned uncached (a view over
+//    heap memory) without evicting others; it is still put to the stores when staging can hold it.
+//  - Nothing polls; completion wakes the waiter.
+//
+// No deadlock by construction: acquire() never waits for another request's encode. A caller serves
+// its FillTickets first and waits on its JoinTickets last (a key that stands twice in one request
+// joins its own first occurrence, so this order is required).
+//
+// Threads: every method may be called from any thread. Views and tickets are move-only values; each
+// belongs to one thread at a time and must not outlive the controller. No method throws unless its
+// comment says so. The destructor waits for running store calls (bounded by their deadlines).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "vitrove/embedding_key.h"
+#include "vitrove/embedding_store.h"
+#include "vitrove/error.h"
+#include "vitrove/page_pool.h"
+#include "vitrove/side_data.h"
+#include "vitrove/types.h"
+#include "vitrove/value_format.h"
+
+namespace vitrove {
+
+// Where an item's rows came from; the spelling of to_string is the API's.
+enum class Source : std::uint8_t { local, joined, store, encoded };
+std::string_view to_string(Source source);
+
+struct RequestContext {
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+  std::stop_token cancel;
+  std::string req_id;
+};
+
+// Tells when bytes handed over are really there: ready now, after a host wait, or a device event.
+// READY follows it. An empty function means ready now. It is called once, on the publishing thread,
+// and throws Error when the copy failed.
+using Completion = std::function<void()>;
+
+// A pinned, read-only embedding. Move-only; the destructor releases the pin.
+class EmbeddingView {
+ public:
+  EmbeddingView() = default;
+  EmbeddingView(EmbeddingView&&) noexcept;
+  EmbeddingView& operator=(EmbeddingView&&) noexcept;
+  ~EmbeddingView();
+
+  explicit operator bool() const { return entry_ != nullptr; }
+
+  std::uint32_t rows() const;
+  std::uint32_t dim() const;
+  DType dtype() const;
+  Modality modality() const;
+  std::uint64_t bytes() const;  // of the rows
+  std::chrono::microseconds encode_cost() const;
+  const SideData& side_data() const;
+  Digest256 model_fingerprint() const;
+  Digest256 tenant() const;
+  // The key the embedding is stored under (for an alias: the first key encoded).
+  EmbeddingKey stored_key() const;
+
+  // Each run holds whole rows: a [rows, dim] tensor. Valid until release.
+  std::span<const std::span<const std::byte>> runs() const;
+
+  // False when the rows are on the heap because the pool could not take them.
+  bool pooled() const;
+  // Copies the rows to the heap and gives the pin back, for slow readers.
+  void detach();
+  // Releases now; a completion, if given, is awaited first (device copies).
+  void release(const Completion& after = {});
+
+  class Entry;  // internal
+
+ private:
+  friend class EmbeddingCacheController;
+  friend struct ControllerAccess;
+  Entry* entry_ = nullptr;
+};
+
+// Rows as an encoder made them.
+struct EncodedRows {
+  std::span<const std::byte> bytes;  // rows * dim * element size, row-major
+  std::uint32_t rows = 0;
+  SideData side;
+  std::chrono::microseconds encode_cost{0};
+};
+
+// The duty to fill one key. Destroying it unserved means that the leader left.
+class FillTicket {
+ public:
+  FillTicket(FillTicket&&) noexcept;
+  FillTicket& operator=(FillTicket&&) noexcept;
+  ~FillTicket();
+
+  const EmbeddingKey& key() const;
+
+  // Second look, after preprocessing and before the encoder (design section 3): does an item with
+  // the very same tensors have an embedding? `feature` is like the item's expectation with the
+  // feature key in place of the content key. On a hit the ticket is served: an alias is made for
+  // its content key, in the pool and in the stores. On a miss the feature key is remembered, and
+  // publish() will put its alias too. Joins a fill of the same feature key that is under way.
+  std::optional<std::pair<EmbeddingView, Source>> resolve_features(const EmbeddingKey& feature,
+                                                                   const RequestContext& context);
+
+  // Copies the rows into pages (or heap), validates, makes the entry READY, wakes the followers and
+  // puts to the stores behind. Throws Error{internal} when the rows are not what was expected
+  // (count, size, NaN or infinity): then nothing is cached and a follower takes over.
+  EmbeddingView publish(const EncodedRows& encoded, const Completion& ready = {});
+
+  // Gives up with a reason.
+  void fail(const Error& error);
+
+ private:
+  friend class EmbeddingCacheController;
+  friend struct ControllerAccess;
+  struct State;
+  explicit FillTicket(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// Somebody else is at it.
+class JoinTicket {
+ public:
+  JoinTicket(JoinTicket&&) noexcept;
+  JoinTicket& operator=(JoinTicket&&) noexcept;
+  ~JoinTicket();
+
+  // Blocks until the fill ends. A view, or the duty to take over. Throws the leader's Error when it
+  // is about the item itself, Error{deadline_exceeded} or Error{cancelled} by the context.
+  std::variant<EmbeddingView, FillTicket> wait(const RequestContext& context);
+
+ private:
+  friend class EmbeddingCacheController;
+  friend struct ControllerAccess;
+  struct State;
+  explicit JoinTicket(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+struct Hit {
+  EmbeddingView view;
+  Source source = Source::local;  // local or store
+};
+
+using Acquired = std::variant<Hit, JoinTicket, FillTicket>;
+
+struct ControllerOptions {
+  PagePoolOptions pool;
+  std::string eviction_policy = "lru";
+  bool enable_eviction = true;
+  // Entries evicted before the lock is given up and taken anew; never a reason to fail.
+  std::uint32_t max_eviction_batch = 100;
+
+  std::chrono::microseconds store_timeout{200'000};
+  std::uint64_t store_min_bandwidth = 200'000'000;  // bytes a second
+  std::chrono::microseconds put_timeout{30'000'000};
+  std::uint32_t get_threads = 4;  // a tier
+  std::uint32_t put_threads = 2;  // a tier
+  std::uint32_t max_pending_gets = 1024;
+  // Bytes of queued puts; beyond it the newest is dropped and counted.
+  std::uint64_t max_pending_put_bytes = std::uint64_t{256} << 20;
+  // Consecutive faults or calls without progress that open a store's breaker, and how long until
+  // one trial call goes through.
+  std::uint32_t breaker_faults = 5;
+  std::chrono::milliseconds breaker_pause{2'000};
+};
+
+// Counters only grow; gauges are of the moment. Taken without stopping anybody.
+struct StoreOpStats {
+  std::uint64_t ok = 0, absent = 0, faults = 0;                // results, by key
+  std::vector<std::pair<std::string, std::uint64_t>> reasons;  // faults by reason or errno name
+  std::vector<std::uint64_t> seconds_buckets;                  // per call; bounds in stats.h
+  double seconds_sum = 0;
+  std::uint64_t calls = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t pending = 0;  // gauge
+};
+struct StoreStats {
+  std::string name;  // "file", or "file#1" for a second one
+  StoreOpStats get, put, exist, remove;
+  bool breaker_open = false;
+  StoreHealth health;
+};
+// Upper bounds, in seconds, of StoreOpStats::seconds_buckets (one more bucket is unbounded).
+std::span<const double> store_seconds_bounds();
+
+struct LookupStats {
+  std::uint64_t local = 0, joined = 0, store = 0, miss = 0;
+};
+struct ControllerStats {
+  LookupStats lookups[4];                                // by Modality value
+  std::uint64_t saved_us = 0;                            // encode time that hits saved
+  std::uint64_t entries_ready = 0, entries_filling = 0;  // gauges
+  std::uint64_t bytes_used = 0, bytes_pinned = 0, bytes_free = 0, bytes_quarantined = 0;  // gauges
+  std::uint64_t pool_bytes = 0, payload_bytes = 0;  // gauges: waste = used - payload
+  std::uint64_t evictions_space = 0, evictions_flush = 0, evictions_removed = 0;
+  std::uint64_t uncached_too_large = 0, uncached_no_space = 0;
+  std::vector<std::pair<std::string, std::uint64_t>> rejected;  // by to_string(Reject)
+  std::uint64_t puts_dropped = 0;
+  std::vector<StoreStats> stores;
+};
+
+enum class FlushScope : std::uint8_t { local, store, all };
+struct FlushTier {
+  std::string name;                      // "pool", "file", ...
+  std::optional<std::uint64_t> removed;  // nothing: this tier cannot list, left alone
+};
+struct FlushReport {
+  std::vector<FlushTier> tiers;
+};
+
+class EmbeddingCacheController {
+ public:
+  // Throws Error{invalid_argument} or Error{unavailable} from the pool and policy.
+  explicit EmbeddingCacheController(ControllerOptions options,
+                                    std::vector<std::shared_ptr<EmbeddingStore>> stores = {});
+  ~EmbeddingCacheController();
+  EmbeddingCacheController(const EmbeddingCacheController&) = delete;
+  EmbeddingCacheController& operator=(const EmbeddingCacheController&) = delete;
+
+  // One answer an item, in order. Blocks for the store lookups only. Counts one lookup an item;
+  // those of joined items are counted as joined.
+  std::vector<Acquired> acquire(std::span<const ValueExpectation> items,
+                                const RequestContext& context);
+
+  // The hot path by itself: a pinned view from the pool, or nothing. No store, no allocation, no
+  // lock shared between shards. Counted as a local hit when it hits.
+  EmbeddingView try_get(const EmbeddingKey& key);
+
+  // For GET /embeddings/{key}: pool, then stores; never creates a fill for encoders. Nothing about
+  // the value is known but its key and, when given, the tenant it must belong to.
+  std::optional<Hit> find(const EmbeddingKey& key, const std::optional<Digest256>& tenant,
+                          const RequestContext& context);
+
+  // From the pool and every tier. Pinned readers keep what they have.
+  FlushReport remove(const EmbeddingKey& key, const std::optional<Digest256>& tenant,
+                     const RequestContext& context);
+
+  // Drops what was READY, and keeps what was FILLING or waiting for a put from being published.
+  // With `model`, only what that fingerprint wrote.
+  FlushReport flush(FlushScope scope, const std::optional<Digest256>& model,
+                    const RequestContext& context);
+
+  // Waits until queued and running puts have ended. False when the deadline came first.
+  bool wait_for_puts(std::chrono::steady_clock::time_point deadline);
+
+  ControllerStats stats() const;
+  const PagePool& pool() const;
+  // Store faults do not count against readiness; this is for /health and doctor.
+  std::vector<StoreStats> store_health() const;
+
+  // Pins at zero, no page lost, no half state: throws std::logic_error naming what is wrong. For
+  // tests, at rest.
+  void check_invariants() const;
+
+ private:
+  friend struct ControllerAccess;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace vitrove
