@@ -1,0 +1,130 @@
+// Media: from the bytes of a file to upright RGB pixels.
+//
+// What is decoded today: JPEG, PNG and WebP pictures. Everything else that we can name (GIF, BMP,
+// TIFF, AVIF, HEIC, SVG, video, audio, HTML, ...) is refused by name with unsupported_format (415);
+// `Modality` is the seam where video and audio will come in.
+//
+// What comes out is the same on every path and for every spelling of a picture:
+//  - three channels, 8 bits, rows from top to bottom: gray is repeated, palettes are looked up,
+//    CMYK and YCCK are turned into RGB (inks stored inverted, as Adobe and Pillow have it);
+//  - 16 bits a channel are scaled (value >> 8), never clamped (B04);
+//  - transparency of any form (alpha channel, palette alpha, colour key) is composited on white:
+//    round((c * a + 255 * (255 - a)) / 255) per channel, on 8-bit values (B05);
+//  - the EXIF orientation of JPEG, PNG (eXIf) and WebP is applied; a malformed block counts as
+//    orientation 1 (B01). Colour profiles and gamma are not applied;
+//  - of an animation the first picture is taken: the default image of an APNG, the first frame of a
+//    WebP composited on its canvas (B09).
+// A damaged or truncated file is an error even where a decoder would only warn (B06); the one thing
+// overlooked in a JPEG is zero padding between markers, which some cameras write.
+//
+// Sizes are checked from the header before anything is allocated (B83). Errors: invalid_argument
+// (400) for damaged or empty input, too_large (413), unsupported_format (415), unavailable (503)
+// when the budget has no room in time, deadline_exceeded, cancelled. Messages are safe for clients.
+//
+// Pure functions, thread-safe.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string_view>
+#include <vector>
+
+#include "vitrove/embedding_key.h"
+#include "vitrove/memory_budget.h"
+#include "vitrove/types.h"
+
+namespace vitrove {
+
+// Height times width times three channels, rows without padding.
+struct RgbImage {
+  std::uint32_t width = 0;
+  std::uint32_t height = 0;
+  std::vector<std::uint8_t> pixels;
+
+  std::size_t row_bytes() const { return std::size_t{3} * width; }
+  const std::uint8_t* row(std::size_t y) const { return pixels.data() + y * row_bytes(); }
+  std::uint8_t* row(std::size_t y) { return pixels.data() + y * row_bytes(); }
+  bool operator==(const RgbImage&) const = default;
+};
+
+struct ImageLimits {
+  // Bytes of one encoded item.
+  std::uint64_t max_item_bytes = std::uint64_t{64} << 20;
+  // Width times height: 64 megapixels admit 60-megapixel cameras and 8K frames; such a picture
+  // takes 192 MB as RGB.
+  std::uint64_t max_pixels = 64'000'000;
+  // Width or height alone (the most that JPEG can say).
+  std::uint32_t max_side = 65'535;
+  // Progressive scans of a JPEG; real files have about ten, hostile ones thousands.
+  std::uint32_t max_jpeg_scans = 64;
+};
+
+enum class MediaFormat : std::uint8_t {
+  unknown,
+  jpeg,
+  png,
+  webp,
+  gif,
+  bmp,
+  tiff,
+  avif,
+  heic,
+  svg,
+  ico,
+  jpeg_xl,
+  jpeg_2000,
+  psd,
+  pnm,
+  pdf,
+  html,
+  text,  // plain text, JSON, XML
+  mp4,
+  quicktime,
+  webm,  // also Matroska
+  avi,
+  mpeg_ts,
+  wav,
+  mp3,
+  flac,
+  ogg,
+};
+// "jpeg", "png", ...; the names used in error messages.
+std::string_view to_string(MediaFormat format);
+
+// By content only: names and declared types are never trusted.
+MediaFormat sniff(std::span<const std::byte> bytes);
+
+// Nothing for what is no medium (HTML, text, PDF, unknown).
+std::optional<Modality> modality_of(MediaFormat format);
+
+// True for the formats that decode_image() takes.
+bool is_decodable(MediaFormat format);
+
+// Throws Error{unsupported_format} for video and audio.
+void require_supported(Modality modality);
+
+struct DecodedImage {
+  RgbImage image;  // upright
+  MediaFormat format = MediaFormat::unknown;
+  MemoryLease lease;  // of the pixels; empty without a budget
+};
+
+struct DecodeContext {
+  MemoryBudget* budget = nullptr;  // none: limits per item only
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+  std::stop_token cancel;
+};
+
+DecodedImage decode_image(std::span<const std::byte> bytes, const ImageLimits& limits,
+                          const DecodeContext& context = {});
+
+// What the key must say about the decoder of this format: one integer, raised whenever the decoded
+// bytes may change (golden digests in tests/unit/media hold us to that). Empty for formats that are
+// not decoded.
+std::vector<PipelineVersion> decoder_versions(MediaFormat format);
+
+}  // namespace vitrove

@@ -1,0 +1,97 @@
+// Preprocessor: what a model family does between pixels and tensors.
+//
+// Families come from the model's own preprocessor_config.json, by `image_processor_type` (also the
+// older `feature_extractor_type`, and the names ending in "Fast"): CLIP, SigLIP, ViT, DeiT, Bit
+// (DINOv2), ConvNeXT, EfficientNet. The arithmetic is that of Hugging Face's processors on numpy
+// and Pillow: resizing equals Pillow's bit for bit, tensors agree within 1e-5.
+//
+// resolve() makes every parameter explicit, so that a default and the same value given in a request
+// make the same key (B22); run() reads nothing else. Unknown parameters and wrong types are
+// invalid_argument (400) naming them; so are sizes beyond PreprocessLimits.
+//
+// Immutable after construction, thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "vitrove/digest.h"
+#include "vitrove/embedding_key.h"
+#include "vitrove/media.h"
+#include "vitrove/params.h"
+#include "vitrove/side_data.h"
+#include "vitrove/types.h"
+
+namespace vitrove {
+
+struct Tensor {
+  std::string name;  // "pixel_values", "input_features", ...
+  std::vector<std::int64_t> shape;
+  std::variant<std::vector<float>, std::vector<std::int64_t>, std::vector<std::uint8_t>> data;
+
+  std::string_view dtype() const;  // "float32", "int64", "uint8"
+  std::span<const std::byte> bytes() const;
+  // Throws std::bad_variant_access for other types.
+  std::span<const float> floats() const { return std::get<std::vector<float>>(data); }
+};
+
+struct PreprocessedItem {
+  Modality modality = Modality::image;
+  std::vector<Tensor> tensors;  // the first is the primary one; an image's is [C, H, W]
+  std::optional<Grid> grid;     // only for families whose model takes one
+  SideData side;
+
+  const Tensor& primary() const { return tensors.front(); }
+  // Digest of all tensors with names, shapes and dtypes, the grid and the side data.
+  Digest256 feature_digest() const;
+};
+
+struct PreprocessLimits {
+  // Height times width of a picture as the model sees it (B83: small files that are blown up).
+  std::uint64_t max_pixels = 16'777'216;
+};
+
+class Preprocessor {
+ public:
+  virtual ~Preprocessor() = default;
+
+  // "clip", "siglip", ...
+  virtual std::string_view family() const = 0;
+
+  // Every parameter with its effective value. `kwargs` is a JSON object (mm_processor_kwargs) or
+  // empty. Throws Error{unsupported_format} for a modality that the family does not take.
+  virtual ResolvedParams resolve(Modality modality, std::string_view kwargs) const = 0;
+
+  // `params` come from this object's resolve().
+  virtual PreprocessedItem run(const RgbImage& image, const ResolvedParams& params) const = 0;
+
+  // One integer, raised whenever the bytes of the tensors may change.
+  virtual std::vector<PipelineVersion> versions() const = 0;
+};
+
+// `overrides` is what --mm-process-config takes: a JSON object {"image": {...}, "video": {...},
+// "audio": {...}} whose parameters replace the file's, or empty. Throws Error{not_found} when the
+// file cannot be read, Error{invalid_argument} when it names no family we know (the message lists
+// them) or holds a value we cannot follow.
+std::unique_ptr<Preprocessor> load_preprocessor(const std::filesystem::path& config_file,
+                                                std::string_view overrides = {},
+                                                const PreprocessLimits& limits = {});
+
+// The same from the file's text.
+std::unique_ptr<Preprocessor> make_preprocessor(std::string_view config_json,
+                                                std::string_view overrides = {},
+                                                const PreprocessLimits& limits = {});
+
+// Keeps the decoded pixels as they are: one uint8 tensor "pixels" of shape [height, width, 3]. For
+// encoders that want the picture itself, such as the stub. Takes no parameters.
+std::unique_ptr<Preprocessor> make_raw_preprocessor();
+
+}  // namespace vitrove
