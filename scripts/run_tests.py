@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""Runs every test of a build and counts them: behind `./run test`.
+
+Unit programs (GoogleTest), fuzz corpora, the consumer project and the real-process tests (pytest)
+on the release build; with --all also the same programs under sanitizers, the crash test at full
+length, fuzzing, formatting and static analysis. The last line is "N passed, N failed"; a skipped
+test counts as failed, since nothing here may be switched off. Exits 0 only when none failed.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FUZZ_SECONDS = 600
+SANITIZER_ENV = {
+    "ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+    "TSAN_OPTIONS": f"halt_on_error=1:second_deadlock_stack=1:suppressions={ROOT}/scripts/tsan.supp",
+    "LSAN_OPTIONS": f"suppressions={ROOT}/scripts/lsan.supp",
+}
+
+
+class Tally:
+    def __init__(self):
+        self.passed = 0
+        self.failures = []
+
+    def add(self, name, passed, failed_names, seconds):
+        self.passed += passed
+        self.failures += [f"{name}: {failure}" for failure in failed_names]
+        state = "ok  " if not failed_names else "FAIL"
+        print(f"{state} {name:<44} {passed:>5} passed {len(failed_names):>3} failed "
+              f"{seconds:7.1f} s", flush=True)
+
+
+def run(command, log, timeout, env=None, cwd=ROOT):
+    """Runs a command into a log file; True when it ended with 0 in time."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with open(log, "wb") as out:
+        try:
+            code = subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, cwd=cwd,
+                                  stdin=subprocess.DEVNULL, timeout=timeout,
+                                  env={**os.environ, **(env or {})}).returncode
+        except subprocess.TimeoutExpired:
+            out.write(f"\nended after {timeout} s\n".encode())
+            return False
+    return code == 0
+
+
+def show_tail(log, lines=60):
+    text = log.read_text(errors="replace").splitlines()[-lines:]
+    print("\n".join(f"    {line}" for line in text), flush=True)
+
+
+def run_command(tally, name, command, timeout, env=None):
+    """A step that counts as one test."""
+    started = time.monotonic()
+    log = ROOT / "build" / "test-logs" / f"{name.replace(' ', '-').replace('/', '-')}.log"
+    good = run(command, log, timeout, env)
+    tally.add(name, int(good), [] if good else ["see the log above"], time.monotonic() - started)
+    if not good:
+        show_tail(log)
+    return good
+
+
+def run_gtest(tally, label, program, env, timeout):
+    started = time.monotonic()
+    logs = ROOT / "build" / "test-logs" / label
+    report = logs / f"{program.name}.json"
+    report.unlink(missing_ok=True)
+    log = logs / f"{program.name}.log"
+    good = run([program, f"--gtest_output=json:{report}", "--gtest_brief=1"], log, timeout, env)
+    passed, failed = 0, []
+    if report.exists():
+        for suite in json.loads(report.read_text())["testsuites"]:
+            for case in suite["testsuite"]:
+                if case.get("failures") or case.get("result") != "COMPLETED":
+                    failed.append(f"{suite['name']}.{case['name']}")
+                else:
+                    passed += 1
+    if not good and not failed:
+        failed.append("did not end well")
+    if passed == 0 and not failed:
+        failed.append("ran no test")
+    tally.add(f"{label} {program.name}", passed, failed, time.monotonic() - started)
+    if failed:
+        show_tail(log)
+
+
+def run_pytest(tally, label, build, env, timeout):
+    started = time.monotonic()
+    logs = ROOT / "build" / "test-logs" / label
+    report = logs / "e2e.xml"
+    report.unlink(missing_ok=True)
+    log = logs / "e2e.log"
+    command = [sys.executable, "-m", "pytest", "-q", "-x" if label == "quick" else "--maxfail=20",
+               "-p", "no:cacheprovider", f"--junitxml={report}", "tests/e2e"]
+    good = run(command, log, timeout,
+               {**env, "VITROVE_BUILD": str(build), "PYTHONDONTWRITEBYTECODE": "1"})
+    passed, failed = 0, []
+    if report.exists():
+        for case in ElementTree.parse(report).getroot().iter("testcase"):
+            bad = [child.tag for child in case if child.tag in ("failure", "error", "skipped")]
+            if bad:
+                failed.append(f"{case.get('classname')}.{case.get('name')} ({bad[0]})")
+            else:
+                passed += 1
+    if not good and not failed:
+        failed.append("pytest did not end well")
+    if passed == 0 and not failed:
+        failed.append("ran no test")
+    tally.add(f"{label} real processes (pytest)", passed, failed, time.monotonic() - started)
+    if failed:
+        show_tail(log, 120)
+
+
+def run_build_tests(tally, label, build, env, factor):
+    """Unit programs and real processes of one build."""
+    for program in sorted((build / "tests").glob("unit_*")):
+        if os.access(program, os.X_OK) and program.is_file():
+            run_gtest(tally, label, program, env, 300 * factor)
+    run_pytest(tally, label, build, {**env, "VITROVE_TIME_FACTOR": str(factor)}, 600 * factor)
+
+
+def replay_corpora(tally, build):
+    for program in sorted((build / "tests").glob("fuzz_*")):
+        if os.access(program, os.X_OK) and program.is_file():
+            run_command(tally, f"corpus {program.name}",
+                        [program, ROOT / "tests" / "fuzz" / "corpus" / program.name], 300)
+
+
+def run_consumer(tally, build):
+    run_command(tally, "consumer project", ["bash", "scripts/test_consumer.sh", str(build)], 900)
+
+
+def run_all_checks(tally):
+    run_command(tally, "lint", ["bash", "scripts/lint.sh"], 2400)
+    for preset, factor in (("asan", 4), ("tsan", 6)):
+        if run_command(tally, f"build {preset}", ["./run", "build", preset], 3000):
+            run_build_tests(tally, preset, ROOT / "build" / preset, SANITIZER_ENV, factor)
+    if run_command(tally, "build fuzz", ["./run", "build", "fuzz"], 3000):
+        run_command(tally, f"fuzz {FUZZ_SECONDS} s",
+                    ["bash", "scripts/fuzz.sh", str(FUZZ_SECONDS)], FUZZ_SECONDS * 2 + 300)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", type=Path, required=True)
+    parser.add_argument("--all", action="store_true")
+    args = parser.parse_args()
+    started = time.monotonic()
+    build = args.build.resolve()
+    tally = Tally()
+
+    crash = {"VITROVE_CRASH_KILLS": "400"} if args.all else {}
+    run_build_tests(tally, "release", build, crash, 1)
+    replay_corpora(tally, build)
+    run_consumer(tally, build)
+    if args.all:
+        run_all_checks(tally)
+
+    for failure in tally.failures:
+        print(f"FAILED {failure}")
+    seconds = int(time.monotonic() - started)
+    print(f"tests took {seconds // 60} min {seconds % 60:02d} s")
+    print(f"{tally.passed} passed, {len(tally.failures)} failed", flush=True)
+    return 0 if not tally.failures and tally.passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
