@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# Gets a fresh Debian 12 ready for Vitrove.
+#
+#   scripts/setup.sh build    compilers and libraries (apt-packages.txt), and ONNX Runtime
+#   scripts/setup.sh sample   Python environment, sample model, tiny test model, pictures
+#   scripts/setup.sh check    what linting and fuzzing need on top (apt-packages-check.txt)
+#   scripts/setup.sh all      all of these
+#
+# Why: nobody should have to read a list of prerequisites, and everybody should have the same versions.
+#
+# Leaves: Debian packages on the system; everything else below build/, which can be deleted at any time:
+#         build/deps/onnxruntime   build/venv   build/sample/{model,tiny-vit,pictures}
+#
+# Nothing is done twice: a second run takes less than a second and needs neither network nor root.
+# Two runs at the same time wait for each other. Needs root (or sudo) only when packages are missing.
+#
+# On another system: install by its own means what apt-packages.txt names, then set VITROVE_SKIP_APT=1.
+
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/setup_lib.sh"
+
+usage() { sed -n '2,/^$/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
+
+# missing_packages NAME...: prints those that are not installed, one a line.
+missing_packages() {
+    local installed name
+    installed=$(dpkg-query -W -f '${binary:Package} ${db:Status-Status}\n' "$@" 2>/dev/null |
+        sed -nE 's/^([^: ]+)(:[^ ]+)? installed$/\1/p') || true
+    for name in "$@"; do
+        grep -qxF -- "$name" <<<"$installed" || printf '%s\n' "$name"
+    done
+}
+
+# packages_in FILE: the names, without comments.
+packages_in() { sed -E 's/#.*//; s/[[:space:]]+//g; /^$/d' "$1"; }
+
+# install_packages NAME...: apt-get for those that are missing; otherwise nothing, not even an update.
+install_packages() {
+    local missing=() as_root=() attempt apt
+    [ -z "${VITROVE_SKIP_APT:-}" ] || return 0
+    if command -v dpkg-query >/dev/null; then
+        mapfile -t missing < <(missing_packages "$@")
+        [ "${#missing[@]}" -gt 0 ] || return 0
+    else
+        missing=("$@")
+    fi
+
+    local ID='' VERSION_ID='' PRETTY_NAME='this system'
+    # shellcheck source=/dev/null
+    [ ! -r /etc/os-release ] || . /etc/os-release
+    if [ "$ID" != debian ] || [ "$VERSION_ID" != 12 ]; then
+        die "$PRETTY_NAME is not Debian 12, the only system whose package names are known here.
+  Still missing under those names: ${missing[*]}
+  Install their equivalents yourself, then run this again with VITROVE_SKIP_APT=1"
+    fi
+    if [ "$(id -u)" != 0 ]; then
+        command -v sudo >/dev/null ||
+            die "packages are missing and there is no sudo; as root: apt-get install ${missing[*]}"
+        as_root=(sudo)
+    fi
+
+    lock apt "${TMPDIR:-/tmp}/vitrove-setup-$(id -u)"
+    mapfile -t missing < <(missing_packages "$@")
+    [ "${#missing[@]}" -gt 0 ] || return 0
+    say "installing ${#missing[@]} Debian packages: ${missing[*]}"
+    apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600)
+    for attempt in 1 2 3; do # another program may be updating the lists at this moment
+        ! "${apt[@]}" update || break
+        [ "$attempt" -lt 3 ] || die "apt-get update failed (its own words are above)"
+        sleep 5
+    done
+    "${apt[@]}" install --yes --no-install-recommends "${missing[@]}" >/dev/null ||
+        die "apt-get install failed (its own words are above)"
+    mapfile -t missing < <(missing_packages "$@")
+    [ "${#missing[@]}" -eq 0 ] || die "apt-get installed everything but: ${missing[*]}"
+}
+
+setup_build() {
+    local packages
+    mapfile -t packages < <(packages_in "$SCRIPTS/apt-packages.txt")
+    install_packages "${packages[@]}"
+    "$SCRIPTS/fetch_onnxruntime.sh"
+}
+
+setup_sample() {
+    install_packages ca-certificates python3 python3-venv
+    "$SCRIPTS/setup_python.sh"
+    "$VENV/bin/python" "$SCRIPTS/make_sample_model.py"
+    "$VENV/bin/python" "$SCRIPTS/make_tiny_vit.py"
+    "$VENV/bin/python" "$SCRIPTS/fetch_pictures.py"
+}
+
+setup_check() {
+    local packages
+    mapfile -t packages < <(packages_in "$SCRIPTS/apt-packages-check.txt")
+    install_packages "${packages[@]}"
+}
+
+[ "$(uname -s)" = Linux ] || die "Vitrove runs on Linux only; this is $(uname -s)"
+case "${1:-}" in
+    build) setup_build ;;
+    sample) setup_sample ;;
+    check) setup_check ;;
+    all)
+        setup_build
+        setup_sample
+        setup_check
+        ;;
+    -h | --help) usage ;;
+    *)
+        usage >&2
+        exit 2
+        ;;
+esac
+[ "${1#-}" != "$1" ] || say "$1: done"
