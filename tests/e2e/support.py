@@ -1,0 +1,283 @@
+"""What the real-process tests share: a server process, its clients, pictures, and waiting.
+
+Environment: VITROVE_BUILD (build folder with the `vitrove` binary, default build/release),
+VITROVE_TIME_FACTOR (how much slower this build may be; sanitizers set it).
+"""
+
+import base64
+import contextlib
+import http.client
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import time
+from pathlib import Path
+
+import numpy
+from PIL import Image
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("VITROVE_BUILD", ROOT / "build" / "release"))
+VITROVE = BUILD / "vitrove"
+TIME_FACTOR = float(os.environ.get("VITROVE_TIME_FACTOR", "1"))
+SAMPLE_MODEL = ROOT / "build" / "sample" / "model"
+TINY_VIT = ROOT / "build" / "sample" / "tiny-vit"
+PICTURES = ROOT / "build" / "sample" / "pictures"
+STUB = "stub:dim=64,tokens=16,seed=1"
+
+
+def seconds(value):
+    """A time limit, stretched for slow builds."""
+    return value * TIME_FACTOR
+
+
+def wait_until(condition, timeout=20, what="condition"):
+    """Polls (this is a test, not the product) until `condition()` is truthy; returns its value."""
+    end = time.monotonic() + seconds(timeout)
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < end, f"timed out waiting for {what}"
+        time.sleep(0.02)
+
+
+class Response:
+    def __init__(self, status, headers, body):
+        self.status = status
+        self.headers = {name.lower(): value for name, value in headers}
+        self.body = body
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+    @property
+    def error(self):
+        return self.json["error"]
+
+
+class Embeddings:
+    """A safetensors reply: tensors as numpy arrays and Vitrove's metadata."""
+
+    def __init__(self, body):
+        (length,) = struct.unpack("<Q", body[:8])
+        header = json.loads(body[8:8 + length])
+        data = body[8 + length:]
+        self.metadata = json.loads(header.pop("__metadata__")["vitrove"])
+        self.raw, self.shapes, self.dtypes = {}, {}, {}
+        end = 0
+        for name, tensor in header.items():
+            start, stop = tensor["data_offsets"]
+            self.raw[name] = data[start:stop]
+            self.shapes[name] = tensor["shape"]
+            self.dtypes[name] = tensor["dtype"]
+            end = max(end, stop)
+        assert end == len(data), "the body is as long as its header says"
+
+    def rows(self, name="embedding"):
+        assert self.dtypes[name] == "F32"
+        return numpy.frombuffer(self.raw[name], dtype="<f4").reshape(self.shapes[name])
+
+    def item(self, index):
+        """Rows of one item, cut out of the tensor by the metadata's offsets."""
+        item = self.metadata["items"][index]
+        return self.rows()[item["offset"]:item["offset"] + item["tokens"]]
+
+
+class Client:
+    def __init__(self, port, headers=None, timeout=60):
+        self.port = port
+        self.headers = headers or {}
+        self.timeout = timeout
+
+    def request(self, method, path, body=None, headers=None):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port,
+                                                timeout=seconds(self.timeout))
+        try:
+            if body is not None and not isinstance(body, (bytes, str)):
+                body = json.dumps(body)
+            connection.request(method, path, body, {**self.headers, **(headers or {})})
+            reply = connection.getresponse()
+            return Response(reply.status, reply.getheaders(), reply.read())
+        finally:
+            connection.close()
+
+    def get(self, path, **more):
+        return self.request("GET", path, **more)
+
+    def post(self, path, body=None, **more):
+        return self.request("POST", path, body if body is not None else {}, **more)
+
+    def encode(self, items, headers=None, **fields):
+        return self.post("/encode", {"mm_items": items, "modality": "image", **fields},
+                         headers=headers)
+
+    def encode_ok(self, items, **fields):
+        reply = self.encode(items, **fields)
+        assert reply.status == 200, reply.body[:2000]
+        return reply.json
+
+    def sources(self, items, **fields):
+        return [item["source"] for item in self.encode_ok(items, **fields)["items"]]
+
+    def embeddings(self, items, **fields):
+        reply = self.encode(items, **{"return": "safetensors", **fields})
+        assert reply.status == 200, reply.body[:2000]
+        return Embeddings(reply.body)
+
+    def metrics(self):
+        reply = self.get("/metrics")
+        assert reply.status == 200
+        return Metrics(reply.body.decode())
+
+    def stats(self, **more):
+        return self.get("/stats", **more).json
+
+
+class Metrics:
+    """Prometheus text, parsed strictly."""
+
+    LINE = re.compile(r'^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$')
+    LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"')
+
+    def __init__(self, text):
+        self.samples = []
+        for line in text.splitlines():
+            if not line or line.startswith("#"):
+                continue
+            match = self.LINE.match(line)
+            assert match, f"not a sample: {line}"
+            labels = dict(self.LABEL.findall(match[2] or ""))
+            self.samples.append((match[1], labels, float(match[3])))
+
+    def sum(self, name, **labels):
+        return sum(value for sample, have, value in self.samples
+                   if sample == name and all(have.get(k) == v for k, v in labels.items()))
+
+
+class Server(Client):
+    """`vitrove serve` as a process of its own. Stopped, and checked for a clean end, by stop()."""
+
+    def __init__(self, folder, *arguments, encoder=STUB, store="none", port=0, env=None,
+                 headers=None, wait=True, launcher=()):
+        super().__init__(port, headers)
+        self.folder = Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.log_path = self.folder / f"server-{time.monotonic_ns()}.log"
+        stores = [store] if isinstance(store, str) else list(store)
+        self.command = [*launcher, str(VITROVE), "serve", "--port", str(port),
+                        "--encoder", str(encoder),
+                        *[word for url in stores for word in ("--store", url)],
+                        *map(str, arguments)]
+        self.process = subprocess.Popen(
+            self.command, stdout=subprocess.DEVNULL, stderr=open(self.log_path, "wb"),
+            stdin=subprocess.DEVNULL, cwd=self.folder,
+            env={**os.environ, "VITROVE_LOG_LEVEL": "debug", **(env or {})})
+        if wait:
+            self.wait_ready()
+
+    @property
+    def log(self):
+        return self.log_path.read_text(errors="replace")
+
+    def wait_ready(self, timeout=60):
+        def listening():
+            assert self.process.poll() is None, f"ended with {self.process.returncode}:\n{self.log}"
+            return re.search(r"listening on http://127\.0\.0\.1:(\d+)", self.log)
+
+        self.port = int(wait_until(listening, timeout, "the server to listen")[1])
+        wait_until(lambda: self.get("/ready").status == 200, timeout, "the server to be ready")
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self, timeout=30):
+        """SIGTERM; returns the exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(seconds(timeout))
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"the server did not end after SIGTERM:\n{self.log[-4000:]}")
+
+    def check_at_rest(self):
+        """The invariants of a server without requests: nothing pinned, filling or lost."""
+        def at_rest():
+            metrics = self.metrics()
+            return (metrics.sum("vitrove_pool_bytes", state="pinned") == 0
+                    and metrics.sum("vitrove_entries", state="filling") == 0
+                    and metrics.sum("vitrove_pool_bytes", state="quarantined") == 0)
+
+        wait_until(at_rest, 30, "pins to return to zero")
+
+    def encodes(self):
+        return self.metrics().sum("vitrove_encoder_items_total")
+
+    def lookups(self, result):
+        return self.metrics().sum("vitrove_lookups_total", result=result)
+
+
+def run_cli(*arguments, env=None, cwd=None, timeout=120, user=None):
+    """Runs the command line; returns the CompletedProcess with text output."""
+    return subprocess.run([str(VITROVE), *map(str, arguments)], capture_output=True, text=True,
+                          env={**os.environ, **(env or {})}, cwd=cwd, timeout=seconds(timeout),
+                          stdin=subprocess.DEVNULL, user=user)
+
+
+# Pictures. Every make_* is deterministic, so that equal arguments are equal bytes.
+
+def picture(seed=0, width=96, height=64):
+    """A small colourful picture that is different for every seed."""
+    random = numpy.random.RandomState(seed)
+    coarse = random.randint(0, 256, (4, 6, 3)).astype(numpy.uint8)
+    return Image.fromarray(coarse).resize((width, height), Image.Resampling.BICUBIC)
+
+
+def encoded(image, format="PNG", **options):
+    out = io.BytesIO()
+    image.save(out, format, **options)
+    return out.getvalue()
+
+
+def png(seed=0, width=96, height=64):
+    return encoded(picture(seed, width, height))
+
+
+def data_url(content, mime="image/png"):
+    return f"data:{mime};base64,{base64.b64encode(content).decode()}"
+
+
+def png_url(seed=0, width=96, height=64):
+    return data_url(png(seed, width, height))
+
+
+def file_store(folder, capacity="1GiB", **options):
+    more = "".join(f"&{name}={value}" for name, value in options.items())
+    return f"file://{folder}?capacity={capacity}{more}"
+
+
+def stored_values(folder):
+    """Files of embeddings below a file store's folder."""
+    return sorted(path for path in Path(folder).rglob("vt1-*") if path.is_file())
+
+
+def free_port():
+    with contextlib.closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def remove_tree(path):
+    shutil.rmtree(path, ignore_errors=True)
