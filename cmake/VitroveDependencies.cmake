@@ -9,6 +9,7 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(WEBP REQUIRED IMPORTED_TARGET libwebp libwebpdemux)
 pkg_check_modules(SPNG REQUIRED IMPORTED_TARGET spng)
 find_package(CURL REQUIRED)
+find_package(ZLIB REQUIRED)
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
 
 if(VITROVE_BUILD_SERVER)

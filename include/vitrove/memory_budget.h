@@ -13,6 +13,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <list>
 #include <mutex>
 #include <stop_token>
 #include <utility>
@@ -45,8 +46,7 @@ class MemoryBudget {
   std::condition_variable_any changed_;
   std::uint64_t used_ = 0;
   std::uint64_t peak_ = 0;
-  std::uint64_t next_ticket_ = 0;
-  std::uint64_t serving_ = 0;
+  std::list<std::uint64_t> line_;  // who waits, first come first; the value is the need
 };
 
 // Bytes of a budget in somebody's hands; empty by default. Movable.

@@ -1,0 +1,121 @@
+#include <new>
+#include <string>
+
+#include "media/decode_job.h"
+#include "media/orientation.h"
+
+namespace vitrove {
+namespace {
+
+// Raise a number whenever the decoded bytes of any file of the format may change.
+constexpr std::uint32_t jpeg_version = 1;
+constexpr std::uint32_t png_version = 1;
+constexpr std::uint32_t webp_version = 1;
+
+void check_format(MediaFormat format) {
+  if (is_decodable(format)) return;
+  constexpr const char* supported = " (supported: jpeg, png, webp)";
+  if (format == MediaFormat::unknown) {
+    throw Error(ErrorCode::unsupported_format, std::string("unknown media format") + supported);
+  }
+  throw Error(ErrorCode::unsupported_format,
+              std::string(to_string(format)) + " is not a supported image format" + supported);
+}
+
+DecodedImage decode_as(MediaFormat format, std::span<const std::byte> bytes, DecodeJob& job) {
+  switch (format) {
+    case MediaFormat::jpeg:
+      return decode_jpeg(bytes, job);
+    case MediaFormat::png:
+      return decode_png(bytes, job);
+    default:
+      return decode_webp(bytes, job);
+  }
+}
+
+}  // namespace
+
+void DecodeJob::check_size(std::uint64_t width, std::uint64_t height) const {
+  if (width == 0 || height == 0) {
+    throw Error(ErrorCode::invalid_argument, "the image has no pixels");
+  }
+  const auto fail = [&](const std::string& limit) {
+    throw Error(ErrorCode::too_large, "an image of " + std::to_string(width) + " x " +
+                                          std::to_string(height) + " pixels exceeds the limit of " +
+                                          limit);
+  };
+  if (width > limits_.max_side || height > limits_.max_side) {
+    fail(std::to_string(limits_.max_side) + " pixels a side");
+  }
+  if (width * height > limits_.max_pixels) {
+    fail(std::to_string(limits_.max_pixels) + " pixels");
+  }
+}
+
+void DecodeJob::reserve(std::uint64_t width, std::uint64_t height, Orientation orientation,
+                        std::uint64_t scratch_bytes) {
+  if (context_.budget == nullptr) return;
+  const std::uint64_t pictures = needs_second_buffer(orientation) ? 2 : 1;
+  // Decoding and turning do not overlap, so the larger of the two counts.
+  const std::uint64_t rgb = 3 * width * height;
+  const std::uint64_t peak = rgb + std::max(scratch_bytes, rgb * (pictures - 1));
+  lease_ = context_.budget->acquire(peak, context_.deadline, context_.cancel);
+}
+
+bool DecodeJob::must_stop() const noexcept {
+  return context_.cancel.stop_requested() || std::chrono::steady_clock::now() >= context_.deadline;
+}
+
+void DecodeJob::check_time() const {
+  if (!must_stop()) return;
+  if (context_.cancel.stop_requested()) throw Error(ErrorCode::cancelled, "cancelled");
+  throw Error(ErrorCode::deadline_exceeded, "decoding took too long");
+}
+
+DecodedImage DecodeJob::finish(RgbImage image, MediaFormat format, Orientation orientation) {
+  DecodedImage result{make_upright(std::move(image), orientation), format, std::move(lease_)};
+  result.lease.shrink_to(result.image.pixels.size());
+  return result;
+}
+
+RgbImage allocate_image(std::uint32_t width, std::uint32_t height) {
+  return {width, height, std::vector<std::uint8_t>(std::size_t{3} * width * height)};
+}
+
+void throw_damaged(MediaFormat format, const std::string& detail) {
+  throw Error(ErrorCode::invalid_argument,
+              "the " + std::string(to_string(format)) + " file is damaged or incomplete", detail);
+}
+
+DecodedImage decode_image(std::span<const std::byte> bytes, const ImageLimits& limits,
+                          const DecodeContext& context) {
+  if (bytes.empty()) throw Error(ErrorCode::invalid_argument, "the item is empty");
+  if (bytes.size() > limits.max_item_bytes) {
+    throw Error(ErrorCode::too_large, "the item exceeds the limit of " +
+                                          std::to_string(limits.max_item_bytes) + " bytes");
+  }
+  const MediaFormat format = sniff(bytes);
+  check_format(format);
+  DecodeJob job(limits, context);
+  job.check_time();
+  try {
+    return decode_as(format, bytes, job);
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::unavailable, "out of memory while decoding, try again later");
+  }
+}
+
+std::vector<PipelineVersion> decoder_versions(MediaFormat format) {
+  switch (format) {
+    case MediaFormat::jpeg:
+      return {{"jpeg", jpeg_version}};
+    case MediaFormat::png:
+      return {{"png", png_version}};
+    case MediaFormat::webp:
+      return {{"webp", webp_version}};
+    default:
+      return {};
+  }
+}
+
+}  // namespace vitrove

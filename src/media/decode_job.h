@@ -1,0 +1,50 @@
+// What the decoders share: limits, the memory lease and time of one picture being decoded.
+#pragma once
+
+#include "media/exif.h"
+#include "vitrove/error.h"
+#include "vitrove/media.h"
+
+namespace vitrove {
+
+class DecodeJob {
+ public:
+  DecodeJob(const ImageLimits& limits, const DecodeContext& context)
+      : limits_(limits), context_(context) {}
+
+  const ImageLimits& limits() const { return limits_; }
+
+  // Before anything is allocated: throws Error{too_large} or, for a side of zero,
+  // Error{invalid_argument}.
+  void check_size(std::uint64_t width, std::uint64_t height) const;
+
+  // Takes the lease for the peak need: the RGB pixels (twice if they must be turned) and
+  // `scratch_bytes` beside them. At most once a job.
+  void reserve(std::uint64_t width, std::uint64_t height, Orientation orientation,
+               std::uint64_t scratch_bytes);
+
+  // Throws Error{deadline_exceeded} or Error{cancelled}.
+  void check_time() const;
+  // The same without an exception, for callbacks from C.
+  bool must_stop() const noexcept;
+
+  // The picture upright, holding the part of the lease that its pixels need.
+  DecodedImage finish(RgbImage image, MediaFormat format, Orientation orientation);
+
+ private:
+  const ImageLimits& limits_;
+  const DecodeContext& context_;
+  MemoryLease lease_;
+};
+
+RgbImage allocate_image(std::uint32_t width, std::uint32_t height);
+
+// One per format. `bytes` are known to start with the format's signature.
+DecodedImage decode_jpeg(std::span<const std::byte> bytes, DecodeJob& job);
+DecodedImage decode_png(std::span<const std::byte> bytes, DecodeJob& job);
+DecodedImage decode_webp(std::span<const std::byte> bytes, DecodeJob& job);
+
+// The one error for files that do not hold what they should. `detail` goes to the log.
+[[noreturn]] void throw_damaged(MediaFormat format, const std::string& detail);
+
+}  // namespace vitrove

@@ -1,0 +1,193 @@
+// Naming media by their content.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "vitrove/error.h"
+#include "vitrove/media.h"
+
+namespace vitrove {
+namespace {
+
+struct FormatInfo {
+  MediaFormat format;
+  std::string_view name;
+  std::optional<Modality> modality;
+};
+
+constexpr std::array formats{
+    FormatInfo{MediaFormat::unknown, "unknown", std::nullopt},
+    FormatInfo{MediaFormat::jpeg, "jpeg", Modality::image},
+    FormatInfo{MediaFormat::png, "png", Modality::image},
+    FormatInfo{MediaFormat::webp, "webp", Modality::image},
+    FormatInfo{MediaFormat::gif, "gif", Modality::image},
+    FormatInfo{MediaFormat::bmp, "bmp", Modality::image},
+    FormatInfo{MediaFormat::tiff, "tiff", Modality::image},
+    FormatInfo{MediaFormat::avif, "avif", Modality::image},
+    FormatInfo{MediaFormat::heic, "heic", Modality::image},
+    FormatInfo{MediaFormat::svg, "svg", Modality::image},
+    FormatInfo{MediaFormat::ico, "ico", Modality::image},
+    FormatInfo{MediaFormat::jpeg_xl, "jpeg xl", Modality::image},
+    FormatInfo{MediaFormat::jpeg_2000, "jpeg 2000", Modality::image},
+    FormatInfo{MediaFormat::psd, "psd", Modality::image},
+    FormatInfo{MediaFormat::pnm, "pnm", Modality::image},
+    FormatInfo{MediaFormat::pdf, "pdf", std::nullopt},
+    FormatInfo{MediaFormat::html, "html", std::nullopt},
+    FormatInfo{MediaFormat::text, "text", std::nullopt},
+    FormatInfo{MediaFormat::mp4, "mp4", Modality::video},
+    FormatInfo{MediaFormat::quicktime, "quicktime", Modality::video},
+    FormatInfo{MediaFormat::webm, "webm", Modality::video},
+    FormatInfo{MediaFormat::avi, "avi", Modality::video},
+    FormatInfo{MediaFormat::mpeg_ts, "mpeg-ts", Modality::video},
+    FormatInfo{MediaFormat::wav, "wav", Modality::audio},
+    FormatInfo{MediaFormat::mp3, "mp3", Modality::audio},
+    FormatInfo{MediaFormat::flac, "flac", Modality::audio},
+    FormatInfo{MediaFormat::ogg, "ogg", Modality::audio},
+};
+
+const FormatInfo& info_of(MediaFormat format) {
+  const auto found = std::ranges::find(formats, format, &FormatInfo::format);
+  return found != formats.end() ? *found : formats.front();
+}
+
+struct Signature {
+  std::size_t offset;
+  std::string_view bytes;
+  MediaFormat format;
+};
+
+using namespace std::string_view_literals;
+
+constexpr std::array signatures{
+    Signature{0, "\xff\xd8\xff"sv, MediaFormat::jpeg},
+    Signature{0, "\x89PNG\r\n\x1a\n"sv, MediaFormat::png},
+    Signature{0, "GIF87a"sv, MediaFormat::gif},
+    Signature{0, "GIF89a"sv, MediaFormat::gif},
+    Signature{0, "BM"sv, MediaFormat::bmp},
+    Signature{0, "II*\0"sv, MediaFormat::tiff},
+    Signature{0, "MM\0*"sv, MediaFormat::tiff},
+    Signature{0, "II+\0"sv, MediaFormat::tiff},
+    Signature{0, "MM\0+"sv, MediaFormat::tiff},
+    Signature{0, "\0\0\1\0"sv, MediaFormat::ico},
+    Signature{0, "\0\0\2\0"sv, MediaFormat::ico},
+    Signature{0, "\xff\x0a"sv, MediaFormat::jpeg_xl},
+    Signature{4, "JXL \r\n\x87\n"sv, MediaFormat::jpeg_xl},
+    Signature{4, "jP  \r\n\x87\n"sv, MediaFormat::jpeg_2000},
+    Signature{0, "\xff\x4f\xff\x51"sv, MediaFormat::jpeg_2000},
+    Signature{0, "8BPS"sv, MediaFormat::psd},
+    Signature{0, "%PDF-"sv, MediaFormat::pdf},
+    Signature{0, "\x1a\x45\xdf\xa3"sv, MediaFormat::webm},
+    Signature{0, "fLaC"sv, MediaFormat::flac},
+    Signature{0, "OggS"sv, MediaFormat::ogg},
+    Signature{0, "ID3"sv, MediaFormat::mp3},
+};
+
+bool has_at(std::string_view text, std::size_t offset, std::string_view bytes) {
+  return text.size() >= offset && text.substr(offset).starts_with(bytes);
+}
+
+MediaFormat riff_format(std::string_view text) {
+  if (has_at(text, 8, "WEBP")) return MediaFormat::webp;
+  if (has_at(text, 8, "AVI ")) return MediaFormat::avi;
+  if (has_at(text, 8, "WAVE")) return MediaFormat::wav;
+  return MediaFormat::unknown;
+}
+
+MediaFormat brand_format(std::string_view brand) {
+  constexpr std::array avif{"avif"sv, "avis"sv};
+  constexpr std::array heic{"heic"sv, "heix"sv, "heim"sv, "heis"sv,
+                            "hevc"sv, "hevx"sv, "hevm"sv, "hevs"sv};
+  if (std::ranges::find(avif, brand) != avif.end()) return MediaFormat::avif;
+  if (std::ranges::find(heic, brand) != heic.end()) return MediaFormat::heic;
+  if (brand == "qt  ") return MediaFormat::quicktime;
+  return MediaFormat::unknown;
+}
+
+// The brands of an ISO base media file: the major one at 8, compatible ones from 16 on.
+MediaFormat iso_media_format(std::string_view text) {
+  bool is_still = false;
+  for (std::size_t at = 8; at + 4 <= std::min<std::size_t>(text.size(), 64); at += 4) {
+    if (at == 12) continue;  // minor version
+    const std::string_view brand = text.substr(at, 4);
+    if (const MediaFormat known = brand_format(brand); known != MediaFormat::unknown) return known;
+    is_still = is_still || brand == "mif1" || brand == "msf1";
+  }
+  return is_still ? MediaFormat::heic : MediaFormat::mp4;
+}
+
+bool is_mpeg_audio(std::string_view text) {
+  if (text.size() < 2) return false;
+  const auto first = static_cast<unsigned char>(text[0]);
+  const auto second = static_cast<unsigned char>(text[1]);
+  // Frame sync, a version and a layer that exist.
+  return first == 0xff && (second & 0xe0) == 0xe0 && (second & 0x18) != 0x08 &&
+         (second & 0x06) != 0;
+}
+
+bool is_transport_stream(std::string_view text) {
+  constexpr std::size_t packet = 188;
+  return text.size() > 2 * packet && text[0] == 'G' && text[packet] == 'G' &&
+         text[2 * packet] == 'G';
+}
+
+bool is_pnm(std::string_view text) {
+  return text.size() > 2 && text[0] == 'P' && text[1] >= '1' && text[1] <= '7' &&
+         (text[2] == '\n' || text[2] == ' ' || text[2] == '\r' || text[2] == '\t');
+}
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::ranges::transform(result, result.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
+  return result;
+}
+
+MediaFormat text_format(std::string_view text) {
+  std::string_view head = text.substr(0, 1024);
+  if (head.starts_with("\xef\xbb\xbf")) head.remove_prefix(3);
+  head.remove_prefix(std::min(head.find_first_not_of(" \t\r\n\f"), head.size()));
+  const bool is_control_free = std::ranges::none_of(head, [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return (byte < 0x20 && c != '\t' && c != '\n' && c != '\r' && c != '\f') || byte == 0x7f;
+  });
+  if (head.empty() || !is_control_free) return MediaFormat::unknown;
+  const std::string start = lower(head);
+  if (start.starts_with("<!doctype html") || start.starts_with("<html") ||
+      start.starts_with("<head") || start.starts_with("<body")) {
+    return MediaFormat::html;
+  }
+  if (start.starts_with("<") && start.find("<svg") != std::string::npos) return MediaFormat::svg;
+  if (start.starts_with("<") && start.find("<html") != std::string::npos) return MediaFormat::html;
+  return MediaFormat::text;
+}
+
+}  // namespace
+
+std::string_view to_string(MediaFormat format) { return info_of(format).name; }
+
+std::optional<Modality> modality_of(MediaFormat format) { return info_of(format).modality; }
+
+bool is_decodable(MediaFormat format) {
+  return format == MediaFormat::jpeg || format == MediaFormat::png || format == MediaFormat::webp;
+}
+
+MediaFormat sniff(std::span<const std::byte> bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (text.starts_with("RIFF")) return riff_format(text);
+  if (has_at(text, 4, "ftyp")) return iso_media_format(text);
+  for (const Signature& signature : signatures) {
+    if (has_at(text, signature.offset, signature.bytes)) return signature.format;
+  }
+  if (is_pnm(text)) return MediaFormat::pnm;
+  if (is_transport_stream(text)) return MediaFormat::mpeg_ts;
+  if (is_mpeg_audio(text)) return MediaFormat::mp3;
+  return text_format(text);
+}
+
+void require_supported(Modality modality) {
+  if (modality == Modality::image) return;
+  throw Error(ErrorCode::unsupported_format,
+              std::string(to_string(modality)) + " is not supported, only images are");
+}
+
+}  // namespace vitrove

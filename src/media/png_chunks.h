@@ -1,0 +1,22 @@
+// The chunk level of PNG: which parts of a file the decoder gets to see.
+//
+// Every chunk's CRC is checked here, also of those that nobody reads. Only what makes pixels is
+// passed on (IHDR, PLTE, tRNS, IDAT, IEND, and unknown critical chunks, which the decoder refuses);
+// text, profiles and animation frames never reach a decompressor, whatever they would inflate to.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace vitrove {
+
+struct PngParts {
+  std::vector<std::span<const std::byte>> pieces;  // of the file, in order; neighbours are merged
+  std::span<const std::byte> exif;                 // content of eXIf, wherever it stands
+};
+
+// Throws Error{invalid_argument} on a damaged or incomplete file.
+PngParts split_png(std::span<const std::byte> file);
+
+}  // namespace vitrove
