@@ -2,6 +2,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <functional>
+#include <future>
+#include <utility>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -16,6 +19,34 @@ namespace {
 [[noreturn]] void throw_unreadable(const std::filesystem::path& path, int error_number) {
   throw Error(ErrorCode::not_found, "a model file cannot be read",
               path.string() + ": " + std::strerror(error_number));
+}
+
+class Piece {
+ public:
+  bool is_full() const { return used_ == size; }
+  std::span<const std::byte> bytes() const { return std::span(buffer_).first(used_); }
+  std::span<std::byte> room() { return std::span(buffer_).subspan(used_); }
+  void clear() { used_ = 0; }
+  void grow(std::size_t by) { used_ += by; }
+
+ private:
+  static constexpr std::size_t size = 1024 * 1024;
+  std::vector<std::byte> buffer_ = std::vector<std::byte>(size);
+  std::size_t used_ = 0;
+};
+
+// Fills the piece; it stays short only at the end of the file.
+void read_piece(int file, const std::filesystem::path& path, Piece& piece) {
+  piece.clear();
+  while (!piece.is_full()) {
+    const ssize_t got = ::read(file, piece.room().data(), piece.room().size());
+    if (got == 0) return;
+    if (got > 0) {
+      piece.grow(static_cast<std::size_t>(got));
+    } else if (errno != EINTR) {
+      throw_unreadable(path, errno);
+    }
+  }
 }
 
 }  // namespace
@@ -42,18 +73,20 @@ Digest256 digest_file(const std::filesystem::path& path) {
   if (!file) throw_unreadable(path, errno);
   ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
 
-  // Small enough to stay in the second-level cache between read and hash.
-  std::vector<std::byte> buffer(256 * 1024);
+  // The next piece is read while this one is hashed: the disk does not wait for the CPU.
+  Piece piece;
+  Piece next;
   Sha256 hash;
-  for (;;) {
-    const ssize_t got = ::read(file.get(), buffer.data(), buffer.size());
-    if (got == 0) return hash.finish();
-    if (got > 0) {
-      hash.update(std::span(buffer).first(static_cast<std::size_t>(got)));
-    } else if (errno != EINTR) {
-      throw_unreadable(path, errno);
-    }
+  read_piece(file.get(), path, piece);
+  while (piece.is_full()) {
+    auto reading =
+        std::async(std::launch::async, read_piece, file.get(), std::cref(path), std::ref(next));
+    hash.update(piece.bytes());
+    reading.get();
+    std::swap(piece, next);
   }
+  hash.update(piece.bytes());
+  return hash.finish();
 }
 
 }  // namespace vitrove
