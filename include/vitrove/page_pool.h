@@ -3,17 +3,17 @@
 // One byte arena in pages of equal size, a shared mapping of one memfd so that other processes of
 // the host can map it, and the only memory ever handed to stores. Three parts stand in it, in this
 // order: data pages, staging pages, header slots (256 bytes each). Staging and slots remain when
-// the pool size is 0.
+// the pool size is 0. The file is sealed against resizing: no other process can cut it short.
 //
-// Memory is committed lazily; `huge_pages` asks for transparent huge pages (or hugetlb when
-// configured on the host); `pin_memory` locks it. Neither failing is an error: the reason is kept
-// in `warnings()`.
+// Memory is committed lazily; `huge_pages` asks for transparent huge pages, or takes hugetlb pages
+// where the host has set enough of them aside; `pin_memory` commits and locks all of it. Neither
+// failing is an error: the reason is kept in `warnings()`.
 //
 // An allocation is a PageRuns: at most a few runs of adjacent pages, each run holding whole rows,
 // so that each can be viewed as a [rows, dim] tensor. `tail_bytes` (side data) follow the last row
-// in the last run. One run is preferred; up to `preferred_runs` (3) where possible; more only when
-// nothing else fits. Allocation succeeds exactly when free runs can hold the whole rows and the
-// tail.
+// in the last run; when only there is room, the last run holds the tail alone and no rows. One run
+// is preferred (best fit); up to `preferred_runs` (3) where possible; more only when nothing else
+// fits. Allocation succeeds exactly when the free runs can hold the whole rows and the tail.
 //
 // The allocator keeps free runs in size bins with boundary tags and coalesces at once; its cost
 // does not grow with the number of pages. It is not tied to entries or eviction: see cache/.
@@ -37,31 +37,55 @@ struct PageRun {
   bool operator==(const PageRun&) const = default;
 };
 
-// Where an entry's payload lies. A plain value: whoever holds it must give it back to the pool
-// once.
+// A free run, or a run of some allocation, as they lie in the pool.
+struct PageBlock {
+  static constexpr std::uint32_t no_owner = ~std::uint32_t{0};
+  PageRun run;
+  bool free = false;
+  std::uint32_t owner = no_owner;  // see PagePool::set_owner
+  bool operator==(const PageBlock&) const = default;
+};
+
+// Where an entry's payload lies: the segments' bytes, one after the other. A plain value: whoever
+// holds it must give it back to the pool once.
 struct PageRuns {
   struct Segment {
     PageRun run;
-    std::uint32_t rows = 0;   // whole rows in this run, from its start
+    std::uint32_t rows = 0;   // whole rows in this run, from its start; 0 only in a last run that
+                              // holds nothing but the tail
     std::uint64_t bytes = 0;  // rows * row_bytes, plus the tail in the last run
+    bool operator==(const Segment&) const = default;
   };
   std::vector<Segment> segments;  // small; one in the common case
 
   std::uint64_t pages() const;
   std::uint64_t bytes() const;
+
+  // Says how many rows the payload really has, once the header of a value is known whose pages were
+  // allocated by `allocate_payload`. Side data are what follows: they start at byte
+  // `rows * row_bytes` of the payload and may reach over several segments (PagePool::copy_out
+  // gathers them). False, changing nothing, when rows of that size cannot lie so.
+  [[nodiscard]] bool set_rows(std::uint64_t rows, std::uint64_t row_bytes);
 };
 
 struct PagePoolOptions {
-  std::uint64_t pool_bytes = std::uint64_t{4} << 30;  // 0: no data pages
-  std::uint64_t page_bytes = 64 * 1024;               // power of two, at least 4096
+  std::uint64_t pool_bytes = std::uint64_t{4} << 30;  // rounded down to whole pages; 0: no pages
+  std::uint64_t page_bytes = 64 * 1024;               // power of two, 4 KiB to 1 GiB
   std::uint32_t staging_pages = 256;
   std::uint32_t header_slots = 1024;
   bool pin_memory = false;
   bool huge_pages = false;
+  // Fill released data pages with `PagePool::poison`, so that a reader who kept no pin is found
+  // out (field case B33). When unset: on in builds with assertions or sanitizers.
+  std::optional<bool> poison_on_free;
 };
 
 class PagePool {
  public:
+  static constexpr std::size_t preferred_runs = 3;
+  static constexpr std::size_t header_slot_bytes = 256;
+  static constexpr std::byte poison{0xA5};
+
   // Throws Error{invalid_argument} for bad options, Error{unavailable} when memory is not to be
   // had.
   explicit PagePool(const PagePoolOptions& options);
@@ -72,6 +96,14 @@ class PagePool {
   // Nothing when the free runs cannot hold it. `row_bytes` > 0, `rows` > 0.
   std::optional<PageRuns> allocate(std::uint64_t rows, std::uint64_t row_bytes,
                                    std::uint64_t tail_bytes = 0);
+
+  // For a value of which only the size is known: rows of `row_bytes` and side data of unknown size
+  // add up to `payload_bytes` > 0. Lays it out as payload_bytes / row_bytes rows and a tail of the
+  // remainder: every run but the last holds a whole number of rows, so rows never straddle runs
+  // however many of them turn out to be side data. See PageRuns::set_rows.
+  std::optional<PageRuns> allocate_payload(std::uint64_t payload_bytes, std::uint64_t row_bytes);
+
+  // Throws std::logic_error, releasing nothing, when a run is not allocated (a double release).
   void release(const PageRuns& runs);
 
   // True when an empty pool could hold it: an item for which this is false is never cached and
@@ -79,22 +111,38 @@ class PagePool {
   bool can_ever_fit(std::uint64_t rows, std::uint64_t row_bytes,
                     std::uint64_t tail_bytes = 0) const;
 
-  // Whether `allocate` would succeed if the pages for which `is_free_or_evictable(page)` holds were
-  // free: lets the controller direct eviction at neighbours when a row is larger than a page.
+  // Whether `allocate` would succeed if `extra_free` (whole runs of allocations, none twice) were
+  // released first. With all evictable runs: whether eviction can help at all.
+  bool would_fit(std::uint64_t rows, std::uint64_t row_bytes, std::uint64_t tail_bytes,
+                 std::span<const PageRun> extra_free);
+
   // Length of the longest free run, in pages.
   std::uint32_t longest_free_run() const;
 
-  // Staging: pages of one contiguous block for values in passing; bounded; nothing when exhausted.
-  // Move-only, gives itself back.
+  // To direct eviction at neighbours when a row is larger than a page: mark each allocation with
+  // whose it is, then look at the blocks that lie around a run, in page order, as far as `reach`
+  // pages to either side (the run's own block included).
+  void set_owner(const PageRuns& runs, std::uint32_t owner);
+  std::vector<PageBlock> blocks_around(const PageRun& run, std::uint32_t reach) const;
+
+  // Staging: pages of one contiguous block for values in passing; bounded; nothing when exhausted
+  // or for 0 bytes. Move-only, gives itself back; must not outlive the pool.
   class Staging;
   std::optional<Staging> borrow_staging(std::uint64_t bytes);
 
-  // A 256-byte header slot inside the arena, given back by its destructor.
+  // A 256-byte header slot inside the arena, given back by its destructor; must not outlive the
+  // pool.
   class HeaderSlot;
   std::optional<HeaderSlot> borrow_header_slot();
 
   std::span<std::byte> segment_bytes(const PageRuns::Segment& segment);
   std::span<const std::byte> segment_bytes(const PageRuns::Segment& segment) const;
+
+  // Copies between a flat buffer and the payload from byte `offset` on. Throws std::out_of_range
+  // when the payload ends before.
+  void copy_out(const PageRuns& runs, std::uint64_t offset, std::span<std::byte> out) const;
+  void copy_in(const PageRuns& runs, std::uint64_t offset, std::span<const std::byte> in);
+
   std::span<std::byte> arena();
   int memfd() const;  // owned by the pool
 
@@ -134,7 +182,9 @@ class PagePool::HeaderSlot {
   HeaderSlot(HeaderSlot&& other) noexcept;
   HeaderSlot& operator=(HeaderSlot&& other) noexcept;
   ~HeaderSlot();
-  std::span<std::byte, 256> bytes() const { return std::span<std::byte, 256>(data_, 256); }
+  std::span<std::byte, header_slot_bytes> bytes() const {
+    return std::span<std::byte, header_slot_bytes>(data_, header_slot_bytes);
+  }
 
  private:
   friend class PagePool;

@@ -1,0 +1,22 @@
+#include <string>
+
+#include "pool/policies/lru.h"
+#include "vitrove/error.h"
+#include "vitrove/eviction_policy.h"
+
+namespace vitrove {
+
+std::vector<std::string_view> eviction_policies() { return {"lru"}; }
+
+std::unique_ptr<EvictionPolicy> make_eviction_policy(std::string_view name) {
+  if (name == "lru") return std::make_unique<LruPolicy<>>();
+  std::string known;
+  for (const std::string_view policy : eviction_policies()) {
+    known += known.empty() ? "" : ", ";
+    known += policy;
+  }
+  throw Error(ErrorCode::invalid_argument,
+              "unknown eviction policy \"" + std::string(name) + "\"; known are: " + known);
+}
+
+}  // namespace vitrove

@@ -1,0 +1,92 @@
+// RunAllocator: which pages of an area are free (design section 6).
+//
+// Free runs are kept in bins by size, one bin a page count below 256 and 128 bins an octave above;
+// a two-level bitmap finds the next filled bin in two bit scans. The first and the last page of
+// every block, free or taken, carry its size (boundary tags), so that a released run finds its free
+// neighbours at once and free runs never lie side by side. No operation walks pages.
+//
+// Tags are kept beside the pages, never in them: pages that nobody has written stay uncommitted.
+// Not thread-safe; the pool holds its mutex.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "vitrove/page_pool.h"
+
+namespace vitrove {
+
+class RunAllocator {
+ public:
+  static constexpr std::uint32_t max_pages = (std::uint32_t{1} << 31) - 1;
+
+  explicit RunAllocator(std::uint32_t pages);
+
+  std::uint32_t pages() const { return static_cast<std::uint32_t>(tags_.size()); }
+  std::uint32_t free_pages() const { return free_pages_; }
+
+  // A smallest free run of at least `count` pages; from 256 pages on within 1/128 of the smallest.
+  // Nothing exactly when no free run is long enough.
+  std::optional<PageRun> best_fit(std::uint32_t count) const;
+  std::optional<PageRun> longest() const;
+
+  // Takes the first `count` pages of a free run; the rest stays free.
+  PageRun take(const PageRun& free_run, std::uint32_t count);
+  // Takes `wanted`, which lies anywhere inside of a free run.
+  void carve(const PageRun& free_run, const PageRun& wanted);
+  // Gives back all but the first `count` pages of a taken run.
+  void shrink(const PageRun& run, std::uint32_t count);
+  // Answers the free run that the pages became part of. Throws std::logic_error unless `run` is
+  // exactly a taken run: a double or foreign release must never corrupt somebody's data.
+  PageRun release(const PageRun& run);
+
+  bool is_taken(const PageRun& run) const;
+  void set_owner(const PageRun& run, std::uint32_t owner);
+
+  // The block that starts at `page`, and the one that ends just before it.
+  PageBlock block_from(std::uint32_t page) const;
+  PageBlock block_before(std::uint32_t page) const;
+
+  // Throws std::logic_error naming what is wrong.
+  void check_invariants() const;
+
+ private:
+  // 16 bytes: a block's tag never straddles a cache line.
+  struct Tag {
+    std::uint32_t size = 0;  // pages, with `taken_bit`; 0 inside of a block
+    std::uint32_t next = 0;  // free runs of one bin, by their first page
+    std::uint32_t previous = 0;
+    std::uint32_t owner = PageBlock::no_owner;
+  };
+  static constexpr std::uint32_t taken_bit = std::uint32_t{1} << 31;
+  static constexpr std::uint32_t nil = ~std::uint32_t{0};
+  static constexpr std::uint32_t exact_bins = 256;
+  static constexpr std::uint32_t bins_per_octave = 128;
+  static constexpr std::size_t bin_count = 3200;
+  static constexpr std::size_t bin_words = bin_count / 64;
+
+  static std::uint32_t bin_of(std::uint32_t count);
+  std::uint32_t next_filled_bin(std::uint32_t from) const;
+  std::uint32_t last_filled_bin() const;
+
+  bool is_free_end(std::uint32_t page) const;
+  void mark(const PageRun& run, std::uint32_t flag);
+  void unmark(const PageRun& run);
+  void link(const PageRun& run);
+  void unlink(const PageRun& run);
+
+  void check_blocks() const;
+  void check_bins() const;
+
+  std::vector<Tag> tags_;
+  std::array<std::uint32_t, bin_count> heads_;
+  std::array<std::uint64_t, bin_words> filled_{};
+  std::uint64_t filled_words_ = 0;  // bit w: filled_[w] != 0
+  std::uint32_t free_pages_ = 0;
+};
+
+}  // namespace vitrove
