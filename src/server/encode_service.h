@@ -86,7 +86,7 @@ class EncodeService {
   ~EncodeService();
 
   // Throws Error; item() is the index of the item at fault, or -1.
-  std::vector<EncodedItem> encode(const EncodeRequest& request);
+  std::vector<EncodedItem> encode(EncodeRequest request);
 
   // Encodes a made-up picture (or sound), past the cache and left out of the counters. Throws
   // Error.

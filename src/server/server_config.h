@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-namespace vitrove {
+#include "base/log.h"
 
-enum class LogFormat : std::uint8_t { text, json };
+namespace vitrove {
 
 struct ServerConfig {
   // --- where and for whom ---------------------------------------------------------------------
@@ -49,11 +49,13 @@ struct ServerConfig {
   std::vector<std::string> allowed_media_domains;  // --allowed-media-domains; empty = all public
   bool allow_private_media = false;                // --allow-private-media
   std::string allowed_local_media_path;            // --allowed-local-media-path; empty = none
-  std::chrono::microseconds fetch_timeout{10'000'000};          // --fetch-timeout, an item
-  std::uint64_t max_item_bytes = std::uint64_t{64} << 20;       // --max-item-bytes, as received
-  std::uint64_t max_image_pixels = std::uint64_t{100'000'000};  // --max-image-pixels
-  std::uint32_t max_items = 64;                                 // --max-items, a request
-  bool trust_client_digests = false;                            // --trust-client-digests
+  std::chrono::microseconds fetch_timeout{30'000'000};     // --fetch-timeout, an item
+  std::uint64_t max_item_bytes = std::uint64_t{64} << 20;  // --max-item-bytes, as received
+  std::uint64_t max_image_pixels = 64'000'000;             // --max-image-pixels
+  // --max-decode-bytes: what all pictures being decoded may take together.
+  std::uint64_t max_decode_bytes = std::uint64_t{1} << 30;
+  std::uint32_t max_items = 64;       // --max-items, a request
+  bool trust_client_digests = false;  // --trust-client-digests
 
   // --- limits ---------------------------------------------------------------------------------
   std::uint64_t max_body_bytes = std::uint64_t{256} << 20;  // --max-body-bytes, a request

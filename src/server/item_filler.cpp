@@ -1,0 +1,148 @@
+#include "server/item_filler.h"
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "vitrove/error.h"
+
+namespace vitrove {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A future cannot be woken by a stop token, so the wait looks up now and then. A result that is
+// there wakes it at once.
+constexpr std::chrono::milliseconds cancel_latency{20};
+
+EncodeResult await(std::future<EncodeResult>& future, Clock::time_point deadline,
+                   const std::stop_token& cancel) {
+  for (;;) {
+    const auto now = Clock::now();
+    const auto until = std::min(deadline, now + cancel_latency);
+    if (future.wait_until(until) == std::future_status::ready) return future.get();
+    if (cancel.stop_requested()) throw Error(ErrorCode::cancelled, "the request was cancelled");
+    if (Clock::now() >= deadline) {
+      throw Error(ErrorCode::deadline_exceeded, "the request took too long");
+    }
+  }
+}
+
+bool is_about_the_item(ErrorCode code) {
+  return code == ErrorCode::invalid_argument || code == ErrorCode::too_large ||
+         code == ErrorCode::unsupported_format;
+}
+
+std::uint64_t tensor_bytes(const PreprocessedItem& item) {
+  std::uint64_t bytes = 0;
+  for (const auto& tensor : item.tensors) bytes += tensor.bytes().size();
+  return bytes;
+}
+
+EncodedRows rows_of(const EncodeResult& result, const PreprocessedItem& item) {
+  EncodedRows rows;
+  rows.bytes = result.output.bytes;
+  rows.rows = result.output.rows;
+  rows.side = item.side;
+  if (!rows.side.grid) rows.side.grid = item.grid;
+  if (result.output.grid) rows.side.grid = result.output.grid;
+  rows.encode_cost = result.cost;
+  return rows;
+}
+
+void check_row_count(const Encoder& encoder, const PreprocessedItem& item, std::uint32_t rows) {
+  const auto expected = encoder.token_count(item);
+  if (!expected || *expected == rows) return;
+  throw Error(ErrorCode::internal, "the encoder gave a wrong number of rows",
+              std::to_string(rows) + " instead of " + std::to_string(*expected));
+}
+
+// Noise, so that no layer below can know the answer already.
+RgbImage probe_picture() {
+  RgbImage picture;
+  picture.width = picture.height = 64;
+  picture.pixels.resize(picture.row_bytes() * picture.height);
+  std::minstd_rand random(std::random_device{}());
+  std::ranges::generate(picture.pixels, [&] { return static_cast<std::uint8_t>(random() >> 8); });
+  return picture;
+}
+
+std::uint32_t decode_slots(std::uint32_t wanted) {
+  return wanted != 0 ? wanted : std::max(1U, std::thread::hardware_concurrency());
+}
+
+}  // namespace
+
+ItemFiller::ItemFiller(const ServerConfig& config)
+    : budget_(config.max_decode_bytes), gate_(decode_slots(config.decode_threads)) {
+  limits_.max_item_bytes = config.max_item_bytes;
+  limits_.max_pixels = config.max_image_pixels;
+}
+
+EncodedItem ItemFiller::fill(ModelSlot& slot, const PreparedItem& item, const KeyScope& scope,
+                             FillTicket ticket, const RequestContext& context) {
+  EncodedItem encoded;
+  encoded.key = item.expectation.key;
+  encoded.modality = item.modality;
+  try {
+    const Tensors tensors = preprocess(slot, item, context);
+    const auto feature = slot.expect(ContentForm::features, tensors.item->feature_digest(),
+                                     item.modality, item.params, scope);
+    if (auto twin = ticket.resolve_features(feature.key, context)) {
+      encoded.view = std::move(twin->first);
+      encoded.source = twin->second;
+      return encoded;
+    }
+    auto future = slot.batcher().submit(tensors.item, context.cancel);
+    const EncodeResult result = await(future, context.deadline, context.cancel);
+    check_row_count(slot.encoder(), *tensors.item, result.output.rows);
+    encoded.view = ticket.publish(rows_of(result, *tensors.item));
+    encoded.source = Source::encoded;
+    return encoded;
+  } catch (const Error& error) {
+    // Any other reason is ours alone: the ticket's end hands the fill to a follower.
+    if (is_about_the_item(error.code())) ticket.fail(error);
+    throw;
+  }
+}
+
+ItemFiller::Tensors ItemFiller::preprocess(ModelSlot& slot, const PreparedItem& item,
+                                           const RequestContext& context) {
+  const auto turn = gate_.enter(context.deadline, context.cancel);
+  require_supported(item.modality);
+  const DecodeContext decode{&budget_, context.deadline, context.cancel};
+  DecodedImage decoded = decode_image(*item.bytes, limits_, decode);
+  Tensors tensors;
+  tensors.item = std::make_shared<const PreprocessedItem>(
+      slot.encoder().preprocessor().run(decoded.image, item.params));
+  tensors.lease = std::move(decoded.lease);
+  tensors.lease.shrink_to(tensor_bytes(*tensors.item));
+  return tensors;
+}
+
+void ItemFiller::probe(ModelSlot& slot, Clock::time_point deadline) {
+  const Modality modality = slot.default_modality();
+  require_supported(modality);
+  const auto params = slot.resolve(modality, {});
+  auto item = std::make_shared<const PreprocessedItem>(
+      slot.encoder().preprocessor().run(probe_picture(), params));
+  slot.encoder().leave_out(item.get());
+  std::stop_source gone;
+  try {
+    auto future = slot.batcher().submit(item, gone.get_token());
+    const EncodeResult result = await(future, deadline, {});
+    check_row_count(slot.encoder(), *item, result.output.rows);
+    if (result.output.rows == 0 || !all_finite(result.output.bytes, slot.info().dtype)) {
+      throw Error(ErrorCode::internal, "the encoder gave no usable rows");
+    }
+  } catch (...) {
+    gone.request_stop();
+    slot.encoder().count_again(item.get());
+    throw;
+  }
+  slot.encoder().count_again(item.get());
+}
+
+}  // namespace vitrove

@@ -1,0 +1,52 @@
+// ItemFiller: serves one FillTicket: decode -> preprocess -> feature lookup -> batch -> publish.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <stop_token>
+#include <vector>
+
+#include "server/encode_service.h"
+#include "server/model_slot.h"
+#include "server/slot_gate.h"
+#include "vitrove/media.h"
+#include "vitrove/memory_budget.h"
+
+namespace vitrove {
+
+// An item whose identity is known.
+struct PreparedItem {
+  Modality modality = Modality::image;
+  ResolvedParams params;
+  Digest256 content;
+  std::shared_ptr<const std::vector<std::byte>> bytes;  // nothing: a digest alone
+  ValueExpectation expectation;
+};
+
+class ItemFiller {
+ public:
+  explicit ItemFiller(const ServerConfig& config);
+
+  // Throws Error; the ticket is then given up, and followers learn what concerns the item itself.
+  EncodedItem fill(ModelSlot& slot, const PreparedItem& item, const KeyScope& scope,
+                   FillTicket ticket, const RequestContext& context);
+
+  // Past the cache and the counters. Throws Error.
+  void probe(ModelSlot& slot, std::chrono::steady_clock::time_point deadline);
+
+ private:
+  struct Tensors {
+    std::shared_ptr<const PreprocessedItem> item;
+    MemoryLease lease;  // held until the encoder is done with them
+  };
+  Tensors preprocess(ModelSlot& slot, const PreparedItem& item, const RequestContext& context);
+
+  ImageLimits limits_;
+  MemoryBudget budget_;
+  SlotGate gate_;
+};
+
+}  // namespace vitrove

@@ -1,0 +1,114 @@
+#include "server/server_config.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+
+#include <unistd.h>
+
+#include "vitrove/error.h"
+#include "vitrove/eviction_policy.h"
+
+namespace vitrove {
+namespace {
+
+[[noreturn]] void refuse(const std::string& message) {
+  throw Error(ErrorCode::invalid_argument, message);
+}
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+std::string default_store_url() {
+  if (geteuid() == 0) return "file:///var/lib/vitrove";
+  std::filesystem::path cache = environment("XDG_CACHE_HOME");
+  if (!cache.is_absolute()) {
+    const std::filesystem::path home = environment("HOME");
+    if (!home.is_absolute()) {
+      refuse("no default store: neither XDG_CACHE_HOME nor HOME is set; give --store");
+    }
+    cache = home / ".cache";
+  }
+  return "file://" + (cache / "vitrove").string();
+}
+
+// SGLang's spellings: the switch alone means mooncake, whose address is in MOONCAKE_CONFIG_PATH.
+std::vector<std::string> global_cache_urls(const ServerConfig& config) {
+  if (!config.stores.empty()) {
+    refuse("--store and --enable-mm-global-cache exclude each other: give one of them");
+  }
+  const std::string& name = config.mm_global_cache_backend;
+  if (!name.empty() && name != "mooncake") return {name};
+  if (environment("MOONCAKE_CONFIG_PATH").empty()) {
+    refuse(
+        "--enable-mm-global-cache with mooncake needs MOONCAKE_CONFIG_PATH, or use --store "
+        "mooncake://HOST:PORT");
+  }
+  return {"mooncake"};
+}
+
+void check_sizes(const ServerConfig& config) {
+  if (config.max_items == 0) refuse("--max-items must be at least 1");
+  if (config.max_item_bytes == 0) refuse("--max-item-bytes must be at least 1");
+  if (config.max_image_pixels == 0) refuse("--max-image-pixels must be at least 1");
+  if (config.max_batch_size == 0) refuse("--max-batch-size must be at least 1");
+  if (config.max_body_bytes < 1024) refuse("--max-body-bytes must be at least 1KiB");
+  if (config.max_inflight_bytes < config.max_body_bytes) {
+    refuse("--max-inflight-bytes must not be less than --max-body-bytes");
+  }
+  if (config.max_connections == 0) refuse("--max-connections must be at least 1");
+  if (config.io_threads == 0) refuse("--io-threads must be at least 1");
+}
+
+void check_times(const ServerConfig& config) {
+  using Microseconds = std::chrono::microseconds;
+  if (config.request_timeout <= Microseconds::zero()) refuse("--request-timeout must be above 0");
+  if (config.send_stall_timeout <= Microseconds::zero()) {
+    refuse("--send-stall-timeout must be above 0");
+  }
+  if (config.fetch_timeout <= Microseconds::zero()) refuse("--fetch-timeout must be above 0");
+  if (config.store_timeout <= Microseconds::zero()) refuse("--store-timeout must be above 0");
+  if (config.store_min_bandwidth == 0) refuse("--store-min-bandwidth must be above 0");
+}
+
+void check_log(const ServerConfig& config) {
+  static constexpr std::string_view levels[] = {"trace", "debug", "info", "warn", "error", "off"};
+  if (std::ranges::find(levels, config.log_level) == std::end(levels)) {
+    refuse("--log-level must be one of trace, debug, info, warn, error, off");
+  }
+}
+
+}  // namespace
+
+void check_config(const ServerConfig& config) {
+  if (config.encoder.empty()) refuse("--encoder is missing: a model directory or stub:...");
+  if (!config.api_keys.empty() && !config.tenant_keys_file.empty()) {
+    refuse("--api-key and --tenant-keys exclude each other: give one of them");
+  }
+  if (!config.mm_global_cache_backend.empty() && !config.enable_mm_global_cache) {
+    refuse("--mm-global-cache-backend needs --enable-mm-global-cache");
+  }
+  const auto policies = eviction_policies();
+  if (std::ranges::find(policies, config.eviction_policy) == policies.end()) {
+    std::string known;
+    for (const auto name : policies) known += (known.empty() ? "" : ", ") + std::string(name);
+    refuse("--eviction-policy must be one of " + known);
+  }
+  check_sizes(config);
+  check_times(config);
+  check_log(config);
+}
+
+std::vector<std::string> resolve_store_urls(const ServerConfig& config) {
+  if (config.enable_mm_global_cache) return global_cache_urls(config);
+  if (config.stores.empty()) return {default_store_url()};
+  const bool has_none = std::ranges::find(config.stores, "none") != config.stores.end();
+  if (!has_none) return config.stores;
+  if (config.stores.size() > 1) refuse("--store none excludes other stores");
+  return {};
+}
+
+}  // namespace vitrove
