@@ -1,0 +1,31 @@
+// The subcommands, one file each. Every add_* puts its options on the application and a callback
+// that runs the command and leaves its exit code in `exit_code`.
+//
+// Exit codes: 0 done; 1 it failed; 2 wrong usage; 3 no such key; 4 the server or store could not be
+// reached; 5 some items failed (encode).
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace vitrove::cli {
+
+enum ExitCode : int {
+  exit_ok = 0,
+  exit_failed = 1,
+  exit_usage = 2,
+  exit_not_found = 3,
+  exit_unreachable = 4,
+  exit_partial = 5,
+};
+
+void add_serve(CLI::App& app, int& exit_code);
+void add_encode(CLI::App& app, int& exit_code);
+void add_ls(CLI::App& app, int& exit_code);
+void add_stat(CLI::App& app, int& exit_code);
+void add_get(CLI::App& app, int& exit_code);
+void add_rm(CLI::App& app, int& exit_code);
+void add_flush(CLI::App& app, int& exit_code);
+void add_stats(CLI::App& app, int& exit_code);
+void add_doctor(CLI::App& app, int& exit_code);
+
+}  // namespace vitrove::cli

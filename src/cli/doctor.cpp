@@ -1,0 +1,237 @@
+// vitrove doctor: looks at everything a server needs and says in plain words what is wrong: the
+// encoder, each store (with a real put, get and remove), the pool's memory, a running server.
+
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/http_client.h"
+#include "cli/options.h"
+#include "cli/store_access.h"
+#include "vitrove/embedding_store_factory.h"
+#include "vitrove/encoder.h"
+#include "vitrove/error.h"
+#include "vitrove/page_pool.h"
+#include "vitrove/units.h"
+
+namespace vitrove::cli {
+namespace {
+
+struct DoctorArguments {
+  std::vector<std::string> stores;
+  std::string encoder;
+  std::string execution_provider = "cpu";
+  std::string server;
+  std::string api_key;
+  std::uint64_t pool_size = std::uint64_t{4} << 30;
+  bool pin_memory = false;
+  bool huge_pages = false;
+  bool json = false;
+};
+
+struct Finding {
+  std::string what;
+  enum class State { good, warning, bad } state = State::good;
+  std::string says;
+};
+
+using Findings = std::vector<Finding>;
+
+// A value that nobody else can have: its key is random per run.
+std::vector<std::byte> probe_value(const EmbeddingKey& key) {
+  const std::vector<std::byte> rows(256 * sizeof(float), std::byte{0});
+  PayloadChecksum checksum;
+  checksum.update(rows);
+  ValueHeader header;
+  header.key = key;
+  header.rows = 1;
+  header.dim = 256;
+  header.payload_checksum = checksum.finish();
+  const HeaderBytes head = encode_header(header);
+  std::vector<std::byte> value(head.begin(), head.end());
+  value.insert(value.end(), rows.begin(), rows.end());
+  return value;
+}
+
+EmbeddingKey probe_key() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+  return {sha256("vitrove doctor " + std::to_string(now) + " " + std::to_string(getpid()))};
+}
+
+// Put, get, compare, remove. Empty when all went well.
+std::string round_trip(EmbeddingStore& store) {
+  const EmbeddingKey key = probe_key();
+  const std::vector<std::byte> value = probe_value(key);
+  StoreContext context;
+  context.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const ConstBuffer out(value);
+  const StoreResult put =
+      store.batch_put(std::span(&key, 1), std::span(&out, 1), PutMode::if_absent, context).front();
+  if (!put.ok()) {
+    std::string says = "a put failed: " + std::string(to_string(put.status));
+    if (put.error_number != 0) says += std::string(" (") + strerrordesc_np(put.error_number) + ")";
+    return says;
+  }
+  std::vector<std::byte> back(value.size());
+  const MutableBuffer in(back);
+  const StoreResult got = store.batch_get(std::span(&key, 1), std::span(&in, 1), context).front();
+  if (store.capabilities().can_remove) store.batch_remove(std::span(&key, 1), context);
+  if (!got.ok())
+    return "what was put could not be read back: " + std::string(to_string(got.status));
+  if (back != value) return "what was read back differs from what was put";
+  return {};
+}
+
+Finding check_store(const std::string& url) {
+  Finding finding{"store " + (url.empty() ? "(default)" : redact_url(url)), {}, {}};
+  try {
+    const auto store = open_store(url);
+    const std::string trouble = round_trip(*store);
+    const StoreHealth health = store->health();
+    if (!trouble.empty()) {
+      finding.state = Finding::State::bad;
+      finding.says = trouble + (health.detail.empty() ? "" : "; " + health.detail);
+      return finding;
+    }
+    finding.says = "put, get and remove work";
+    if (health.bytes && health.capacity)
+      finding.says +=
+          "; " + format_bytes(*health.bytes) + " of " + format_bytes(*health.capacity) + " used";
+    if (health.state != StoreState::ready) {
+      finding.state = Finding::State::warning;
+      finding.says += "; " + health.detail;
+    }
+  } catch (const Error& error) {
+    finding.state = Finding::State::bad;
+    finding.says = error.what();
+  }
+  return finding;
+}
+
+Finding check_encoder(const DoctorArguments& arguments) {
+  Finding finding{"encoder " + arguments.encoder, {}, {}};
+  try {
+    const auto encoder =
+        make_encoder(arguments.encoder, {.execution_provider = arguments.execution_provider});
+    const EncoderInfo& info = encoder->info();
+    finding.says = info.name + ": dim " + std::to_string(info.dim) + ", " +
+                   std::string(to_string(info.dtype)) + ", fingerprint " +
+                   to_hex(info.fingerprint).substr(0, 16);
+  } catch (const Error& error) {
+    finding.state = Finding::State::bad;
+    finding.says = error.what();
+    if (!error.detail().empty()) finding.says += " (" + error.detail() + ")";
+  }
+  return finding;
+}
+
+Finding check_pool(const DoctorArguments& arguments) {
+  Finding finding{"pool of " + format_bytes(arguments.pool_size), {}, {}};
+  try {
+    const PagePool pool({.pool_bytes = arguments.pool_size,
+                         .pin_memory = arguments.pin_memory,
+                         .huge_pages = arguments.huge_pages});
+    finding.says =
+        std::to_string(pool.total_pages()) + " pages of " + format_bytes(pool.page_bytes());
+    for (const std::string& warning : pool.warnings()) {
+      finding.state = Finding::State::warning;
+      finding.says += "; " + warning;
+    }
+  } catch (const Error& error) {
+    finding.state = Finding::State::bad;
+    finding.says = error.what();
+  }
+  return finding;
+}
+
+Finding check_server(const DoctorArguments& arguments) {
+  Finding finding{"server " + arguments.server, {}, {}};
+  try {
+    HttpClient client(arguments.server, arguments.api_key);
+    client.set_timeout(std::chrono::seconds(10));
+    client.expect("GET", "/health");
+    const HttpReply ready = client.request("GET", "/ready");
+    if (ready.status != 200) {
+      finding.state = Finding::State::warning;
+      finding.says = "alive, but not ready (draining, or its encoder is stuck)";
+      return finding;
+    }
+    client.expect("GET", "/health_generate");
+    finding.says = "alive, ready, and its encoder works";
+  } catch (const Error& error) {
+    finding.state = Finding::State::bad;
+    finding.says = error.what();
+    if (!error.detail().empty()) finding.says += " (" + error.detail() + ")";
+  }
+  return finding;
+}
+
+std::string_view word(Finding::State state) {
+  switch (state) {
+    case Finding::State::good:
+      return "good";
+    case Finding::State::warning:
+      return "warning";
+    case Finding::State::bad:
+      break;
+  }
+  return "bad";
+}
+
+void print(const Findings& findings, bool as_json) {
+  if (as_json) {
+    auto list = nlohmann::json::array();
+    for (const Finding& finding : findings)
+      list.push_back(
+          {{"what", finding.what}, {"state", word(finding.state)}, {"says", finding.says}});
+    std::puts(list.dump().c_str());
+    return;
+  }
+  for (const Finding& finding : findings)
+    std::printf("%-8s %s: %s\n", std::string(word(finding.state)).c_str(), finding.what.c_str(),
+                finding.says.c_str());
+}
+
+int doctor(const DoctorArguments& arguments) {
+  Findings findings;
+  for (const std::string& url : arguments.stores) findings.push_back(check_store(url));
+  if (!arguments.encoder.empty()) findings.push_back(check_encoder(arguments));
+  if (!arguments.server.empty()) {
+    findings.push_back(check_server(arguments));
+  } else {
+    if (arguments.stores.empty()) findings.push_back(check_store(""));
+    findings.push_back(check_pool(arguments));
+  }
+  std::string names;
+  for (const std::string& name : EmbeddingStoreFactory::with_builtins().available())
+    names += (names.empty() ? "" : ", ") + name;
+  findings.push_back({"stores available", Finding::State::good, names});
+  print(findings, arguments.json);
+  for (const Finding& finding : findings)
+    if (finding.state == Finding::State::bad) return exit_failed;
+  return exit_ok;
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<DoctorArguments>();
+  CLI::App* command =
+      app.add_subcommand("doctor", "check stores, encoder, memory and a running server");
+  command->add_option("STORES,--store", arguments->stores, "store URLs to check")->type_name("URL");
+  command->add_option("--encoder", arguments->encoder, "model directory to load");
+  command->add_option("--execution-provider", arguments->execution_provider)->capture_default_str();
+  command->add_option("--server", arguments->server, "a running server")->type_name("URL");
+  command->add_option("--api-key", arguments->api_key, "the server's key");
+  add_bytes(*command, "--pool-size", arguments->pool_size, "pool to try out");
+  command->add_flag("--pin-memory", arguments->pin_memory, "try to lock it");
+  command->add_flag("--huge-pages", arguments->huge_pages, "try huge pages");
+  command->add_flag("--json", arguments->json, "a JSON list");
+  command->callback([arguments, &exit_code] { exit_code = doctor(*arguments); });
+}
+
+}  // namespace vitrove::cli

@@ -1,0 +1,356 @@
+// vitrove encode FILE...: encodes pictures and says where each embedding came from.
+//
+// With --server (several may be given) the files are sent there: items are spread, and an item
+// whose server is away goes to another. Without, the pipeline runs in this process with --encoder
+// and
+// --store, and the command waits for its puts.
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+#include "cli/base64.h"
+#include "cli/commands.h"
+#include "cli/http_client.h"
+#include "cli/output.h"
+#include "cli/safetensors_file.h"
+#include "cli/serve_options.h"
+#include "server/encode_service.h"
+#include "vitrove/error.h"
+#include "vitrove/units.h"
+
+namespace vitrove::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+struct EncodeArguments {
+  std::vector<std::string> files;
+  std::vector<std::string> servers;
+  std::string api_key;
+  std::string kwargs;
+  std::string output;
+  unsigned jobs = 4;
+  bool as_json = false;
+  ServerConfig config;
+};
+
+// One line of the result.
+struct Outcome {
+  std::string file;
+  json item;                    // the reply's item, when it went well
+  std::vector<std::byte> rows;  // only with --output
+  std::uint32_t dim = 0;
+  DType dtype = DType::float32;
+  std::string error;
+  ErrorCode code = ErrorCode::internal;
+};
+
+std::vector<std::string> expand(const std::vector<std::string>& names) {
+  std::vector<std::string> files;
+  for (const std::string& name : names) {
+    if (!fs::is_directory(name)) {
+      files.push_back(name);
+      continue;
+    }
+    std::vector<std::string> inside;
+    for (const auto& entry : fs::recursive_directory_iterator(name))
+      if (entry.is_regular_file()) inside.push_back(entry.path().string());
+    std::sort(inside.begin(), inside.end());
+    files.insert(files.end(), inside.begin(), inside.end());
+  }
+  return files;
+}
+
+std::vector<std::byte> read_file(const std::string& name) {
+  std::ifstream in(name, std::ios::binary | std::ios::ate);
+  if (!in) throw Error(ErrorCode::not_found, "cannot read " + name);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(in.tellg()));
+  in.seekg(0);
+  in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  if (!in) throw Error(ErrorCode::not_found, "cannot read " + name);
+  return bytes;
+}
+
+// --- through servers -------------------------------------------------------------------------
+
+// Which servers are worth asking. One that gave no answer is left alone for a while.
+class ServerList {
+ public:
+  explicit ServerList(std::vector<std::string> urls)
+      : urls_(std::move(urls)), away_until_(urls_.size()) {}
+
+  // The next server in turn, those that answer first; nothing when all were tried.
+  std::optional<std::size_t> next(const std::vector<bool>& tried) {
+    const std::lock_guard lock(mutex_);
+    const auto now = std::chrono::steady_clock::now();
+    for (const bool also_away : {false, true}) {
+      for (std::size_t i = 0; i < urls_.size(); ++i) {
+        const std::size_t index = (turn_ + i) % urls_.size();
+        if (tried[index] || (!also_away && away_until_[index] > now)) continue;
+        turn_ = index + 1;
+        return index;
+      }
+    }
+    return std::nullopt;
+  }
+
+  void mark_away(std::size_t index) {
+    const std::lock_guard lock(mutex_);
+    away_until_[index] = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  }
+
+  const std::string& url(std::size_t index) const { return urls_[index]; }
+  std::size_t size() const { return urls_.size(); }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> urls_;
+  std::vector<std::chrono::steady_clock::time_point> away_until_;
+  std::size_t turn_ = 0;
+};
+
+std::string request_body(const EncodeArguments& arguments, std::span<const std::byte> bytes) {
+  json body{{"mm_items", json::array({"data:;base64," + base64_encode(bytes)})},
+            {"modality", "image"},
+            {"return", arguments.output.empty() ? "metadata" : "safetensors"}};
+  if (!arguments.kwargs.empty())
+    body["mm_processor_kwargs"] = json::parse(arguments.kwargs, nullptr, false);
+  return body.dump();
+}
+
+void read_reply(const std::string& reply, bool with_rows, Outcome& outcome) {
+  if (!with_rows) {
+    outcome.item = json::parse(reply).at("items").at(0);
+    return;
+  }
+  SafetensorsReply tensors = parse_safetensors(reply);
+  outcome.item = json::parse(tensors.metadata).at("items").at(0);
+  outcome.rows = std::move(tensors.rows);
+  outcome.dim = tensors.dim;
+  outcome.dtype = tensors.dtype;
+}
+
+bool is_servers_fault(ErrorCode code) {
+  return code == ErrorCode::unavailable || code == ErrorCode::queue_full ||
+         code == ErrorCode::deadline_exceeded || code == ErrorCode::internal;
+}
+
+void encode_remotely(const EncodeArguments& arguments, ServerList& servers, Outcome& outcome) {
+  const std::string body = request_body(arguments, read_file(outcome.file));
+  std::vector<bool> tried(servers.size(), false);
+  while (const auto index = servers.next(tried)) {
+    tried[*index] = true;
+    try {
+      HttpClient client(servers.url(*index), arguments.api_key);
+      read_reply(client.expect("POST", "/encode", body), !arguments.output.empty(), outcome);
+      outcome.error.clear();
+      return;
+    } catch (const Error& error) {
+      outcome.error = error.what();
+      outcome.code = error.code();
+      if (!is_servers_fault(error.code())) return;
+      if (error.code() == ErrorCode::unavailable) servers.mark_away(*index);
+    }
+  }
+}
+
+// --- in this process ---------------------------------------------------------------------------
+
+json describe(const EncodedItem& item) {
+  const EmbeddingView& view = item.view;
+  json out{{"key", item.key.text()},
+           {"modality", to_string(item.modality)},
+           {"tokens", view.rows()},
+           {"dim", view.dim()},
+           {"source", to_string(item.source)},
+           {"encode_ms", static_cast<double>(view.encode_cost().count()) / 1000.0}};
+  if (const auto& grid = view.side_data().grid) out["grid"] = {grid->t, grid->h, grid->w};
+  return out;
+}
+
+void encode_locally(const EncodeArguments& arguments, EncodeService& service, Outcome& outcome) {
+  EncodeItem item;
+  item.bytes = std::make_shared<const std::vector<std::byte>>(read_file(outcome.file));
+  item.mm_processor_kwargs = arguments.kwargs;
+  EncodeRequest request;
+  request.req_id = outcome.file;
+  request.items.push_back(std::move(item));
+  request.deadline = std::chrono::steady_clock::now() + arguments.config.request_timeout;
+  const std::vector<EncodedItem> items = service.encode(request);
+  outcome.item = describe(items.front());
+  if (arguments.output.empty()) return;
+  outcome.dim = items.front().view.dim();
+  outcome.dtype = items.front().view.dtype();
+  for (const auto run : items.front().view.runs())
+    outcome.rows.insert(outcome.rows.end(), run.begin(), run.end());
+}
+
+// --- both --------------------------------------------------------------------------------------
+
+template <typename Work>
+std::vector<Outcome> run_all(const EncodeArguments& arguments,
+                             const std::vector<std::string>& files, const Work& work) {
+  std::vector<Outcome> outcomes(files.size());
+  Progress progress(files.size(), arguments.as_json);
+  std::mutex progress_mutex;
+  std::atomic<std::size_t> next{0};
+  const auto worker = [&] {
+    for (std::size_t i = next++; i < files.size(); i = next++) {
+      Outcome& outcome = outcomes[i];
+      outcome.file = files[i];
+      try {
+        work(outcome);
+      } catch (const Error& error) {
+        outcome.error = error.what();
+        outcome.code = error.code();
+      } catch (const std::exception& error) {
+        outcome.error = error.what();
+      }
+      const std::lock_guard lock(progress_mutex);
+      progress.step(outcome.file);
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    const std::size_t count = std::min<std::size_t>(std::max(1U, arguments.jobs), files.size());
+    for (std::size_t i = 0; i < count; ++i) threads.emplace_back(worker);
+  }
+  return outcomes;
+}
+
+void print_json(const std::vector<Outcome>& outcomes) {
+  for (const Outcome& outcome : outcomes) {
+    json line{{"file", outcome.file}};
+    if (outcome.error.empty()) {
+      line.update(outcome.item);
+    } else {
+      line["error"] = {{"code", to_string(outcome.code)}, {"message", outcome.error}};
+    }
+    std::puts(line.dump().c_str());
+  }
+}
+
+void print_table(const std::vector<Outcome>& outcomes) {
+  Table table({"FILE", "FROM", "TOKENS", "ENCODE", "KEY"});
+  std::size_t hits = 0;
+  std::size_t encodes = 0;
+  double saved_ms = 0;
+  for (const Outcome& outcome : outcomes) {
+    if (!outcome.error.empty()) continue;
+    const std::string source = outcome.item.value("source", "?");
+    const double cost = outcome.item.value("encode_ms", 0.0);
+    (source == "encoded" ? encodes : hits) += 1;
+    if (source != "encoded") saved_ms += cost;
+    table.add({outcome.file, source, outcome.item.at("tokens").dump(),
+               format_duration(std::chrono::microseconds(static_cast<long long>(cost * 1000))),
+               outcome.item.value("key", "")});
+  }
+  table.print();
+  std::size_t refused = 0;
+  for (const Outcome& outcome : outcomes) {
+    if (outcome.error.empty()) continue;
+    ++refused;
+    std::printf("refused  %s: %s\n", outcome.file.c_str(), outcome.error.c_str());
+  }
+  std::printf("%zu files: %zu encoded, %zu hits (%.1f ms of encoding saved), %zu refused\n",
+              outcomes.size(), encodes, hits, saved_ms, refused);
+}
+
+void write_output(const std::string& path, std::vector<Outcome>& outcomes) {
+  std::vector<NamedRows> tensors;
+  json facts = json::array();
+  for (Outcome& outcome : outcomes) {
+    if (!outcome.error.empty()) continue;
+    json fact = outcome.item;
+    fact["file"] = outcome.file;
+    fact["tensor"] = "embedding." + std::to_string(tensors.size());
+    facts.push_back(std::move(fact));
+    tensors.push_back({"embedding." + std::to_string(tensors.size()), outcome.dtype, outcome.dim,
+                       std::move(outcome.rows)});
+  }
+  write_safetensors(path, tensors, json{{"items", facts}}.dump());
+}
+
+int finish(const EncodeArguments& arguments, std::vector<Outcome>& outcomes) {
+  arguments.as_json ? print_json(outcomes) : print_table(outcomes);
+  if (!arguments.output.empty()) write_output(arguments.output, outcomes);
+  const auto failed = static_cast<std::size_t>(
+      std::count_if(outcomes.begin(), outcomes.end(),
+                    [](const Outcome& outcome) { return !outcome.error.empty(); }));
+  if (failed == 0) return exit_ok;
+  const bool all_away = std::all_of(outcomes.begin(), outcomes.end(), [](const Outcome& outcome) {
+    return !outcome.error.empty() && outcome.code == ErrorCode::unavailable;
+  });
+  if (all_away) return exit_unreachable;
+  return failed == outcomes.size() ? exit_failed : exit_partial;
+}
+
+int encode(EncodeArguments& arguments) {
+  if (!arguments.kwargs.empty() && !json::parse(arguments.kwargs, nullptr, false).is_object())
+    throw Error(ErrorCode::invalid_argument, "--mm-processor-kwargs is not a JSON object");
+  if (arguments.servers.empty() && arguments.config.encoder.empty())
+    throw Error(ErrorCode::invalid_argument, "give --server URL, or --encoder DIR to encode here");
+  const std::vector<std::string> files = expand(arguments.files);
+
+  if (!arguments.servers.empty()) {
+    ServerList servers(arguments.servers);
+    auto outcomes = run_all(
+        arguments, files, [&](Outcome& outcome) { encode_remotely(arguments, servers, outcome); });
+    return finish(arguments, outcomes);
+  }
+
+  set_up_logging(parse_log_level(arguments.config.log_level), arguments.config.log_format);
+  const auto service = EncodeService::from_config(arguments.config);
+  auto outcomes = run_all(arguments, files,
+                          [&](Outcome& outcome) { encode_locally(arguments, *service, outcome); });
+  const auto patience = std::chrono::steady_clock::now() + arguments.config.drain_timeout;
+  const bool stored = service->controller().wait_for_puts(patience);
+  const int code = finish(arguments, outcomes);
+  if (!stored) std::fprintf(stderr, "vitrove: not all embeddings reached the store in time\n");
+  return code == exit_ok && !stored ? exit_unreachable : code;
+}
+
+}  // namespace
+
+void add_encode(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<EncodeArguments>();
+  ServerConfig& config = arguments->config;
+  config.pool_size = std::uint64_t{256} << 20;
+  config.log_level = "warn";
+  CLI::App* command =
+      app.add_subcommand("encode", "encode pictures through servers, or in this process");
+  command->add_option("FILES", arguments->files, "pictures, or folders of them")
+      ->required()
+      ->check(CLI::ExistingPath);
+  command->add_option("--server", arguments->servers, "server to send to, repeatable")
+      ->type_name("URL");
+  command->add_option("--api-key", arguments->api_key, "the servers' key");
+  command->add_option("--mm-processor-kwargs", arguments->kwargs,
+                      "preprocessing parameters, a JSON object");
+  command->add_option("-o,--output", arguments->output, "write the rows to a safetensors file")
+      ->type_name("FILE");
+  command->add_option("-j,--jobs", arguments->jobs, "files at a time")
+      ->capture_default_str()
+      ->check(CLI::Range(1U, 256U));
+  command->add_flag("--json", arguments->as_json, "one JSON object a file");
+  add_model_options(*command, config);
+  command->get_option("--encoder")->required(false);
+  add_cache_options(*command, config);
+  add_media_options(*command, config);
+  add_log_options(*command, config);
+  command->callback([arguments, &exit_code] { exit_code = encode(*arguments); });
+}
+
+}  // namespace vitrove::cli

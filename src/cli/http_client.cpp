@@ -1,0 +1,107 @@
+#include "cli/http_client.h"
+
+#include <curl/curl.h>
+#include <nlohmann/json.hpp>
+
+#include "vitrove/error.h"
+
+namespace vitrove::cli {
+namespace {
+
+std::size_t append_body(char* data, std::size_t size, std::size_t count, void* out) {
+  static_cast<std::string*>(out)->append(data, size * count);
+  return size * count;
+}
+
+ErrorCode code_of(long status) {
+  switch (status) {
+    case 401:
+      return ErrorCode::unauthorized;
+    case 403:
+      return ErrorCode::forbidden;
+    case 404:
+      return ErrorCode::not_found;
+    case 413:
+      return ErrorCode::too_large;
+    case 415:
+      return ErrorCode::unsupported_format;
+    case 424:
+      return ErrorCode::media_fetch_failed;
+    case 429:
+      return ErrorCode::queue_full;
+    case 503:
+      return ErrorCode::unavailable;
+    case 504:
+      return ErrorCode::deadline_exceeded;
+    default:
+      return status < 500 ? ErrorCode::invalid_argument : ErrorCode::internal;
+  }
+}
+
+}  // namespace
+
+struct HttpClient::Handle {
+  CURL* curl = curl_easy_init();
+  ~Handle() { curl_easy_cleanup(curl); }
+};
+
+HttpClient::HttpClient(std::string base, std::string api_key)
+    : handle_(std::make_unique<Handle>()), base_(std::move(base)), api_key_(std::move(api_key)) {
+  while (base_.ends_with('/')) base_.pop_back();
+  if (base_.find("://") == std::string::npos) base_ = "http://" + base_;
+}
+
+HttpClient::~HttpClient() = default;
+
+HttpReply HttpClient::request(const std::string& method, const std::string& path,
+                              std::string_view body) {
+  CURL* curl = handle_->curl;
+  HttpReply reply;
+  const std::string url = base_ + path;
+  const std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)> headers(
+      [this] {
+        curl_slist* list = curl_slist_append(nullptr, "Content-Type: application/json");
+        list = curl_slist_append(list, "Expect:");
+        if (!api_key_.empty())
+          list = curl_slist_append(list, ("Authorization: Bearer " + api_key_).c_str());
+        return list;
+      }(),
+      &curl_slist_free_all);
+
+  curl_easy_reset(curl);
+  curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
+  curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method.c_str());
+  curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers.get());
+  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(curl, CURLOPT_PROXY, "");
+  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, 5'000L);
+  curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, static_cast<long>(timeout_.count()));
+  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, &append_body);
+  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &reply.body);
+  if (method == "POST") {
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body.data() == nullptr ? "" : body.data());
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
+  }
+  const CURLcode result = curl_easy_perform(curl);
+  if (result != CURLE_OK)
+    throw Error(ErrorCode::unavailable, "no answer from " + base_, curl_easy_strerror(result));
+  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &reply.status);
+  return reply;
+}
+
+std::string HttpClient::expect(const std::string& method, const std::string& path,
+                               std::string_view body) {
+  HttpReply reply = request(method, path, body);
+  if (reply.status >= 400) throw_reply_error(reply);
+  return std::move(reply.body);
+}
+
+void throw_reply_error(const HttpReply& reply) {
+  std::string message = "the server answered " + std::to_string(reply.status);
+  const auto body = nlohmann::json::parse(reply.body, nullptr, false);
+  if (body.is_object() && body.contains("error") && body["error"].is_object())
+    message = body["error"].value("message", message);
+  throw Error(code_of(reply.status), message);
+}
+
+}  // namespace vitrove::cli

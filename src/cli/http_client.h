@@ -1,0 +1,45 @@
+// The command line's HTTP client, on libcurl. One object a thread.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace vitrove::cli {
+
+struct HttpReply {
+  long status = 0;
+  std::string body;
+};
+
+class HttpClient {
+ public:
+  // `base`: "http://127.0.0.1:8090". An empty key sends no Authorization header.
+  HttpClient(std::string base, std::string api_key);
+  ~HttpClient();
+  HttpClient(const HttpClient&) = delete;
+  HttpClient& operator=(const HttpClient&) = delete;
+
+  // Throws Error{unavailable} when no answer came.
+  HttpReply request(const std::string& method, const std::string& path, std::string_view body = {});
+
+  // Like request(), but an answer of 400 or more is an Error with the server's message.
+  std::string expect(const std::string& method, const std::string& path,
+                     std::string_view body = {});
+
+  const std::string& base() const { return base_; }
+  void set_timeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }
+
+ private:
+  struct Handle;
+  std::unique_ptr<Handle> handle_;
+  std::string base_;
+  std::string api_key_;
+  std::chrono::milliseconds timeout_{120'000};
+};
+
+// Throws the Error that a reply's body describes.
+[[noreturn]] void throw_reply_error(const HttpReply& reply);
+
+}  // namespace vitrove::cli

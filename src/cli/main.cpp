@@ -1,0 +1,70 @@
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/option_sources.h"
+#include "vitrove/error.h"
+
+namespace {
+
+using namespace vitrove::cli;  // a source file of its own namespace
+
+constexpr const char* description =
+    "Vitrove: encode each image of a cluster once.\n"
+    "Every option can also stand in the environment (--pool-size is VITROVE_POOL_SIZE) or, for\n"
+    "serve, in a TOML file given by --config; flags win over the environment, and that over the "
+    "file.";
+
+int run(int argc, char** argv) {
+  CLI::App app{description, "vitrove"};
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "vitrove " VITROVE_VERSION);
+  int exit_code = exit_ok;
+  add_serve(app, exit_code);
+  add_encode(app, exit_code);
+  add_ls(app, exit_code);
+  add_stat(app, exit_code);
+  add_get(app, exit_code);
+  add_rm(app, exit_code);
+  add_flush(app, exit_code);
+  add_stats(app, exit_code);
+  add_doctor(app, exit_code);
+
+  try {
+    std::vector<std::string> words = with_option_sources(app, {argv + 1, argv + argc});
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 wants them reversed
+  } catch (const CLI::Success& success) {                               // --help, --version
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    app.exit(error);
+    return exit_usage;
+  }
+  return exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const vitrove::Error& error) {
+    std::fprintf(stderr, "vitrove: %s\n", error.what());
+    if (!error.detail().empty()) std::fprintf(stderr, "  %s\n", error.detail().c_str());
+    switch (error.code()) {
+      case vitrove::ErrorCode::invalid_argument:
+        return exit_usage;
+      case vitrove::ErrorCode::not_found:
+        return exit_not_found;
+      case vitrove::ErrorCode::unavailable:
+      case vitrove::ErrorCode::media_fetch_failed:
+        return exit_unreachable;
+      default:
+        return exit_failed;
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "vitrove: %s\n", error.what());
+    return exit_failed;
+  }
+}

@@ -1,0 +1,157 @@
+#include "cli/option_sources.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <sstream>
+
+#include <CLI/CLI.hpp>
+#include <toml++/toml.h>
+
+#include "vitrove/error.h"
+
+namespace vitrove::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+std::string environment_name(const std::string& option) {
+  std::string name = "VITROVE_";
+  for (const char c : option)
+    name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return name;
+}
+
+bool is_given(const Words& words, const std::string& option) {
+  const std::string flag = "--" + option;
+  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+    return word == flag || word.starts_with(flag + "=");
+  });
+}
+
+bool is_flag(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
+bool is_repeatable(const CLI::Option& option) { return option.get_items_expected_max() > 1; }
+
+bool parse_bool(const std::string& text, const std::string& where) {
+  std::string lower = text;
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (lower == "1" || lower == "true" || lower == "yes" || lower == "on") return true;
+  if (lower.empty() || lower == "0" || lower == "false" || lower == "no" || lower == "off")
+    return false;
+  throw Error(ErrorCode::invalid_argument, where + " is not true or false: " + text);
+}
+
+void append(Words& out, const CLI::Option& option, const std::string& name,
+            const std::vector<std::string>& values, const std::string& where) {
+  if (is_flag(option)) {
+    if (!values.empty() && parse_bool(values.front(), where)) out.push_back("--" + name);
+    return;
+  }
+  for (const std::string& value : values) out.push_back("--" + name + "=" + value);
+}
+
+std::vector<std::string> split_words(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> words;
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
+std::string toml_text(const toml::node& node, const std::string& key) {
+  if (const auto text = node.value_exact<std::string>()) return *text;
+  if (const auto number = node.value_exact<std::int64_t>()) return std::to_string(*number);
+  if (const auto flag = node.value_exact<bool>()) return *flag ? "true" : "false";
+  if (const auto number = node.value_exact<double>()) {
+    std::ostringstream out;
+    out << *number;
+    return out.str();
+  }
+  throw Error(ErrorCode::invalid_argument, "configuration file: '" + key + "' has an odd type");
+}
+
+std::vector<std::string> toml_values(const toml::node& node, const std::string& key) {
+  if (const toml::array* list = node.as_array()) {
+    std::vector<std::string> values;
+    for (const toml::node& element : *list) values.push_back(toml_text(element, key));
+    return values;
+  }
+  return {toml_text(node, key)};
+}
+
+toml::table read_toml(const std::string& path) {
+  try {
+    return toml::parse_file(path);
+  } catch (const toml::parse_error& error) {
+    std::ostringstream where;
+    where << "configuration file " << path << ": " << error.description() << " ("
+          << error.source().begin << ")";
+    throw Error(ErrorCode::invalid_argument, where.str());
+  }
+}
+
+std::optional<std::string> config_path(const Words& words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i].starts_with("--config=")) return words[i].substr(9);
+    if (words[i] == "--config" && i + 1 < words.size()) return words[i + 1];
+  }
+  // Read once at start, before there is a second thread.
+  if (const char* path = std::getenv("VITROVE_CONFIG"))
+    return path;  // NOLINT(concurrency-mt-unsafe)
+  return std::nullopt;
+}
+
+const CLI::App* chosen_subcommand(const CLI::App& app, const Words& words) {
+  if (words.empty()) return nullptr;
+  for (const CLI::App* command : app.get_subcommands({}))
+    if (command->get_name() == words.front()) return command;
+  return nullptr;
+}
+
+void add_file(Words& out, const CLI::App& command, const toml::table& table,
+              const Words& already_given) {
+  for (const auto& [key, node] : table) {
+    const std::string name(key.str());
+    if (node.is_table()) {
+      if (name == command.get_name()) add_file(out, command, *node.as_table(), already_given);
+      continue;  // tables of other subcommands are theirs
+    }
+    const CLI::Option* option = command.get_option_no_throw("--" + name);
+    if (option == nullptr || name == "config" || name == "help")
+      throw Error(ErrorCode::invalid_argument, "configuration file: unknown option '" + name +
+                                                   "'; 'vitrove " + command.get_name() +
+                                                   " --help' lists them");
+    if (!is_given(already_given, name))
+      append(out, *option, name, toml_values(node, name), "configuration file: '" + name + "'");
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> with_option_sources(const CLI::App& app, Words words) {
+  const CLI::App* command = chosen_subcommand(app, words);
+  if (command == nullptr) return words;
+
+  Words extra;
+  for (const CLI::Option* option : command->get_options()) {
+    if (option->get_lnames().empty()) continue;
+    const std::string& name = option->get_lnames().front();
+    if (name == "help" || is_given(words, name)) continue;
+    const std::string variable = environment_name(name);
+    const char* value = std::getenv(variable.c_str());  // NOLINT(concurrency-mt-unsafe): as above
+    if (value == nullptr) continue;
+    append(extra, *option, name,
+           is_repeatable(*option) ? split_words(value) : std::vector<std::string>{value}, variable);
+  }
+  if (command->get_option_no_throw("--config") != nullptr) {
+    if (const auto path = config_path(words)) {
+      Words given = words;
+      given.insert(given.end(), extra.begin(), extra.end());
+      add_file(extra, *command, read_toml(*path), given);
+    }
+  }
+  words.insert(words.begin() + 1, extra.begin(), extra.end());
+  return words;
+}
+
+}  // namespace vitrove::cli

@@ -1,0 +1,25 @@
+// Where options come from: flags, then the environment, then a TOML file. The environment and the
+// file are turned into words of the command line for options that were not given as flags, so that
+// every value goes through the same parser and the same checks.
+//
+//   --pool-size 4GiB      VITROVE_POOL_SIZE=4GiB      pool-size = "4GiB"
+//   --store A --store B   VITROVE_STORE="A B"         store = ["A", "B"]
+//   --pin-memory          VITROVE_PIN_MEMORY=1        pin-memory = true
+//
+// The file's keys may stand at the top or in a table named like the subcommand. Unknown keys are
+// Error{invalid_argument}; so is a VITROVE_ variable with a bad value, but not an unknown one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace vitrove::cli {
+
+// `words`: the command line without the program's name. Throws Error.
+std::vector<std::string> with_option_sources(const CLI::App& app, std::vector<std::string> words);
+
+}  // namespace vitrove::cli

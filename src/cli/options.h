@@ -1,0 +1,20 @@
+// Helpers to declare options whose values have units: the parser's message names the option, and
+// --help shows the default as a person would write it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+namespace vitrove::cli {
+
+CLI::Option* add_bytes(CLI::App& app, const std::string& name, std::uint64_t& target,
+                       const std::string& help);
+CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::microseconds& target,
+                          const std::string& help);
+CLI::Option* add_rate(CLI::App& app, const std::string& name, std::uint64_t& target,
+                      const std::string& help);
+
+}  // namespace vitrove::cli

@@ -1,0 +1,65 @@
+#include "cli/output.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include <unistd.h>
+
+namespace vitrove::cli {
+
+void Table::print() const {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows_) {
+    widths.resize(std::max(widths.size(), row.size()), 0);
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  for (const auto& row : rows_) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += row[i];
+      if (i + 1 < row.size()) line.append(widths[i] - row[i].size() + 2, ' ');
+    }
+    std::puts(line.c_str());
+  }
+}
+
+Progress::Progress(std::size_t total, bool quiet)
+    : total_(total),
+      quiet_(quiet),
+      terminal_(isatty(STDERR_FILENO) == 1),
+      last_line_(std::chrono::steady_clock::now()) {}
+
+Progress::~Progress() {
+  if (!quiet_ && terminal_ && total_ > 0) std::fputs("\r\033[K", stderr);
+}
+
+void Progress::step(const std::string& label) {
+  ++done_;
+  if (!quiet_) draw(label);
+}
+
+void Progress::draw(const std::string& label) {
+  if (terminal_) {
+    constexpr std::size_t width = 30;
+    const std::size_t filled = width * done_ / std::max<std::size_t>(total_, 1);
+    const std::string bar = std::string(filled, '=') + std::string(width - filled, ' ');
+    std::fprintf(stderr, "\r\033[K[%s] %zu/%zu %.40s", bar.c_str(), done_, total_, label.c_str());
+    return;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  if (now - last_line_ < std::chrono::seconds(5)) return;
+  last_line_ = now;
+  std::fprintf(stderr, "%zu of %zu done\n", done_, total_);
+}
+
+std::string format_age(std::chrono::system_clock::time_point when) {
+  const auto seconds =
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now() - when)
+          .count();
+  if (seconds < 60) return std::to_string(std::max<long long>(seconds, 0)) + " s ago";
+  if (seconds < 3600) return std::to_string(seconds / 60) + " min ago";
+  if (seconds < 86400) return std::to_string(seconds / 3600) + " h ago";
+  return std::to_string(seconds / 86400) + " d ago";
+}
+
+}  // namespace vitrove::cli

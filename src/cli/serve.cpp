@@ -1,0 +1,83 @@
+// vitrove serve: the encode server in the foreground.
+//
+// The port is told by one line on standard output once the server listens; logs go to standard
+// error. SIGTERM and SIGINT drain, a second one ends at once.
+
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+#include "base/log.h"
+#include "cli/commands.h"
+#include "cli/serve_options.h"
+#include "server/encode_server.h"
+
+namespace vitrove::cli {
+namespace {
+
+sigset_t stop_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGHUP);
+  return set;
+}
+
+// Runs on a thread of its own, since draining takes locks that a signal handler may not take.
+void watch_signals(const std::stop_token& stop, EncodeServer& server) {
+  const sigset_t signals = stop_signals();
+  bool draining = false;
+  while (!stop.stop_requested()) {
+    const timespec patience{0, 200'000'000};
+    const int number = sigtimedwait(&signals, nullptr, &patience);
+    if (number <= 0) continue;
+    if (draining) {
+      logger()->warn("second signal: ending at once");
+      server.force_stop();
+      return;
+    }
+    draining = true;
+    logger()->info("signal {}: draining", number);
+    server.begin_drain();
+  }
+}
+
+int serve(const ServerConfig& config) {
+  set_up_logging(parse_log_level(config.log_level), config.log_format);
+  // Before any thread exists: all of them inherit the mask, so that only the watcher sees these.
+  const sigset_t signals = stop_signals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+
+  EncodeServer server(config);
+  server.start();
+  const std::string host =
+      server.host().find(':') == std::string::npos ? server.host() : "[" + server.host() + "]";
+  std::printf("listening on http://%s:%u\n", host.c_str(), unsigned{server.port()});
+  std::fflush(stdout);
+
+  std::jthread watcher([&server](const std::stop_token& stop) { watch_signals(stop, server); });
+  const bool clean = server.wait();
+  if (!clean) logger()->warn("ended with requests or puts unfinished");
+  return clean ? exit_ok : exit_failed;
+}
+
+}  // namespace
+
+void add_serve(CLI::App& app, int& exit_code) {
+  auto config = std::make_shared<ServerConfig>();
+  CLI::App* command = app.add_subcommand("serve", "run the encode server");
+  command->add_option("--config", "TOML file with these options")->type_name("FILE");
+  add_server_options(*command, *config);
+  add_model_options(*command, *config);
+  add_cache_options(*command, *config);
+  add_media_options(*command, *config);
+  add_log_options(*command, *config);
+  command->callback([config, &exit_code] { exit_code = serve(*config); });
+}
+
+}  // namespace vitrove::cli

@@ -1,0 +1,182 @@
+#include "cli/serve_options.h"
+
+#include <limits>
+#include <string>
+
+#include "cli/options.h"
+
+namespace vitrove::cli {
+
+void add_model_options(CLI::App& app, ServerConfig& config) {
+  const auto* group = "Model";
+  app.add_option("--encoder", config.encoder,
+                 "model directory (DIR or onnx:DIR), or stub:dim=64,tokens=16,seed=1 for tests")
+      ->required()
+      ->group(group);
+  app.add_option("--execution-provider", config.execution_provider,
+                 "ONNX Runtime execution provider: cpu, cuda, ...")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--encoder-threads", config.encoder_threads,
+                 "threads of the encoder; 0: as many as cores")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1024))
+      ->group(group);
+  app.add_option("--mm-process-config", config.mm_process_config,
+                 R"(defaults of mm_processor_kwargs as JSON: {"image": {"max_pixels": 1048576}})")
+      ->group(group);
+  app.add_option("--max-batch-size", config.max_batch_size, "items in one run of the encoder")
+      ->capture_default_str()
+      ->check(CLI::Range(1U, 4096U))
+      ->group(group);
+  add_duration(app, "--max-batch-wait", config.max_batch_wait,
+               "how long the first item of a batch waits for more")
+      ->group(group);
+}
+
+void add_cache_options(CLI::App& app, ServerConfig& config) {
+  const auto* group = "Cache";
+  app.add_option("--store", config.stores,
+                 "where embeddings are shared, nearest first, repeatable; 'none' turns sharing off "
+                 "(default: a file store in /var/lib/vitrove as root, else in "
+                 "$XDG_CACHE_HOME/vitrove)")
+      ->type_name("URL")
+      ->group(group);
+  app.add_flag("--enable-mm-global-cache", config.enable_mm_global_cache,
+               "SGLang's spelling of a store; alone it means mooncake")
+      ->group(group);
+  app.add_option("--mm-global-cache-backend", config.mm_global_cache_backend,
+                 "SGLang's spelling: the backend's name")
+      ->type_name("NAME")
+      ->group(group);
+  add_bytes(app, "--pool-size", config.pool_size, "host memory for embeddings; 0: no pool")
+      ->group(group);
+  add_bytes(app, "--page-size", config.page_size, "page of the pool, a power of two")->group(group);
+  app.add_option("--eviction-policy", config.eviction_policy, "which entry goes first")
+      ->capture_default_str()
+      ->group(group);
+  app.add_flag(
+         "--no-eviction", [&config](std::int64_t) { config.enable_eviction = false; },
+         "never evict: what does not fit is returned uncached")
+      ->group(group);
+  app.add_option("--max-eviction-batch", config.max_eviction_batch,
+                 "entries evicted before others get a turn at the lock")
+      ->capture_default_str()
+      ->check(CLI::Range(1U, std::numeric_limits<std::uint32_t>::max()))
+      ->group(group);
+  app.add_flag("--pin-memory", config.pin_memory, "lock the pool in memory")->group(group);
+  app.add_flag("--huge-pages", config.huge_pages, "ask for huge pages")->group(group);
+  add_duration(app, "--store-timeout", config.store_timeout,
+               "what a lookup over all stores may take, plus its bytes over --store-min-bandwidth")
+      ->group(group);
+  add_rate(app, "--store-min-bandwidth", config.store_min_bandwidth,
+           "slowest transfer that is not a fault")
+      ->group(group);
+  app.add_option("--epoch", config.epoch, "raise it to abandon everything written so far")
+      ->capture_default_str()
+      ->group(group);
+}
+
+void add_media_options(CLI::App& app, ServerConfig& config) {
+  const auto* group = "Media";
+  app.add_option("--allowed-media-domains", config.allowed_media_domains,
+                 "hosts that media may be fetched from, repeatable; '.example.com' takes "
+                 "subdomains; default: all public hosts")
+      ->type_name("HOST")
+      ->group(group);
+  app.add_flag("--allow-private-media", config.allow_private_media,
+               "also fetch from loopback, private and link-local addresses")
+      ->group(group);
+  app.add_option("--allowed-local-media-path", config.allowed_local_media_path,
+                 "directory whose files file: URLs may name; default: none")
+      ->type_name("DIR")
+      ->group(group);
+  add_duration(app, "--fetch-timeout", config.fetch_timeout, "fetching one item, in all")
+      ->group(group);
+  add_bytes(app, "--max-item-bytes", config.max_item_bytes, "one item as received")->group(group);
+  app.add_option("--max-image-pixels", config.max_image_pixels, "width times height")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--max-items", config.max_items, "items in one request")
+      ->capture_default_str()
+      ->check(CLI::Range(1U, 65536U))
+      ->group(group);
+  app.add_flag("--trust-client-digests", config.trust_client_digests,
+               "let clients look items up by digest alone")
+      ->group(group);
+}
+
+void add_server_options(CLI::App& app, ServerConfig& config) {
+  const auto* group = "Server";
+  app.add_option("--host", config.host, "address to listen on")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--port", config.port, "port to listen on; 0: any free one")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--api-key", config.api_keys, "key that clients must send as a Bearer token")
+      ->type_name("KEY")
+      ->group(group);
+  app.add_option("--tenant-keys", config.tenant_keys_file,
+                 "file of lines 'key tenant': each tenant has embeddings of its own")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--admin-key", config.admin_key, "key for /flush, /reload, /stats and DELETE")
+      ->type_name("KEY")
+      ->group(group);
+  app.add_option("--max-queue", config.max_queue, "requests waiting; beyond it 429")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--max-connections", config.max_connections, "connections open at a time")
+      ->capture_default_str()
+      ->group(group);
+  add_bytes(app, "--max-body-bytes", config.max_body_bytes, "one request's body")->group(group);
+  add_bytes(app, "--max-inflight-bytes", config.max_inflight_bytes,
+            "bodies held, and replies copied for slow readers, at a time")
+      ->group(group);
+  add_duration(app, "--request-timeout", config.request_timeout,
+               "from the request to the first byte of its reply")
+      ->group(group);
+  add_duration(app, "--send-stall-timeout", config.send_stall_timeout,
+               "a reply without progress for so long is given up")
+      ->group(group);
+  add_duration(app, "--stall-timeout", config.stall_timeout,
+               "a batch that runs longer makes /ready answer 503")
+      ->group(group);
+  add_duration(app, "--drain-timeout", config.drain_timeout,
+               "after SIGTERM: for running requests and queued puts")
+      ->group(group);
+  add_duration(app, "--drain-delay", config.drain_delay,
+               "after SIGTERM: /ready is 503 for so long before the listener closes")
+      ->group(group);
+  app.add_option("--service-threads", config.service_threads,
+                 "requests in progress; 0: max(8, 4 x cores)")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--decode-threads", config.decode_threads, "decoding threads; 0: cores")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--io-threads", config.io_threads, "threads that do nothing but HTTP")
+      ->capture_default_str()
+      ->check(CLI::Range(1U, 64U))
+      ->group(group);
+}
+
+void add_log_options(CLI::App& app, ServerConfig& config) {
+  const auto* group = "Logs";
+  app.add_option("--log-level", config.log_level, "trace, debug, info, warn, error, off")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}))
+      ->group(group);
+  app.add_option_function<std::string>(
+         "--log-format",
+         [&config](const std::string& text) {
+           config.log_format = text == "json" ? LogFormat::json : LogFormat::text;
+         },
+         "text or json, one line a message on standard error")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->default_str("text")
+      ->group(group);
+}
+
+}  // namespace vitrove::cli
