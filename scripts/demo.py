@@ -47,7 +47,8 @@ class EncodeServer:
                    "--pool-size", "1GiB"]
         print(f"  {name}: vitrove {' '.join(command[1:])}".replace(str(ROOT) + "/", ""), flush=True)
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.DEVNULL, stderr=open(self.log_path, "wb"))
+                                        stdout=open(self.log_path, "wb"),
+                                        stderr=subprocess.STDOUT)
         self.port = self._wait_listening()
 
     def _wait_listening(self):

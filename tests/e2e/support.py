@@ -177,7 +177,7 @@ class Server(Client):
                         *[word for url in stores for word in ("--store", url)],
                         *map(str, arguments)]
         self.process = subprocess.Popen(
-            self.command, stdout=subprocess.DEVNULL, stderr=open(self.log_path, "wb"),
+            self.command, stdout=open(self.log_path, "wb"), stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL, cwd=self.folder,
             env={**os.environ, "VITROVE_LOG_LEVEL": "debug", **(env or {})})
         if wait:
