@@ -1,13 +1,19 @@
 // EncodeBatcher: dynamic batching across requests. One thread runs the encoder; items that arrive
 // while it is busy, or within `max_wait` of the first, and are of one batch class run together.
 // Batching never changes which rows an item gets, and a failing batch of several is repeated item
-// by item, so that one bad item never fails its neighbours.
+// by item, so that one bad item never fails its neighbours. An item that failed alone is not
+// repeated.
+//
+// Outputs are checked before they are handed on: no rows, a size other than rows * dim, or another
+// number of rows than token_count() promised is Error{internal} for that item (field case B37).
 //
 // The queue is bounded: submit() throws Error{queue_full} beyond it. Cancelled items are dropped
-// before they run. The destructor finishes what runs and answers Error{unavailable} to the rest.
+// before they run and make room for others. The destructor finishes what runs and answers
+// Error{unavailable} to the rest.
+//
+// Every method may be called from any thread; the encoder's encode() is called from one only.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <future>
@@ -30,20 +36,28 @@ struct EncodeResult {
 };
 
 struct BatcherStats {
-  std::uint64_t items = 0;  // encoded, counters
-  std::uint64_t batches = 0;
-  std::uint64_t failures = 0;
-  std::uint64_t busy_us = 0;           // encoder time
-  std::uint64_t queued = 0;            // gauge
-  std::uint64_t running_since_us = 0;  // gauge: how long the running batch has run, 0 when idle
+  // Counters.
+  std::uint64_t items = 0;     // encoded
+  std::uint64_t batches = 0;   // runs of the encoder, also those that failed
+  std::uint64_t failures = 0;  // items answered with an error of the encoder's
+  std::uint64_t busy_us = 0;   // encoder time
+  // Gauges.
+  std::uint64_t queued = 0;
+  // How long the running batch has run; 0 when the encoder is idle. For readiness: an encoder that
+  // hangs shows here.
+  std::uint64_t running_since_us = 0;
 };
 
 class EncodeBatcher {
  public:
+  // Throws Error{invalid_argument} without an encoder or with a limit of 0.
   EncodeBatcher(std::shared_ptr<Encoder> encoder, BatcherOptions options);
   ~EncodeBatcher();
+  EncodeBatcher(const EncodeBatcher&) = delete;
+  EncodeBatcher& operator=(const EncodeBatcher&) = delete;
 
-  // The future holds an Error when the item failed.
+  // The future holds an Error when the item failed. Throws Error{queue_full}, Error{unavailable}
+  // while shutting down, Error{invalid_argument} when the encoder takes no item of this shape.
   std::future<EncodeResult> submit(std::shared_ptr<const PreprocessedItem> item,
                                    std::stop_token cancel = {});
 

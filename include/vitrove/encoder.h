@@ -46,10 +46,12 @@ class Encoder {
   virtual const EncoderInfo& info() const = 0;
   virtual const Preprocessor& preprocessor() const = 0;
 
-  // Rows that the item will have, when known without running the model.
+  // Rows that the item will have, when known without running the model. A promise: an output of
+  // another length is refused (field case B37).
   virtual std::optional<std::uint32_t> token_count(const PreprocessedItem& item) const = 0;
 
   // Items that can share a batch have equal classes (equal shapes, for a graph with fixed sizes).
+  // Throws Error{invalid_argument} when the model does not take an item of this shape.
   virtual std::string batch_class(const PreprocessedItem& item) const = 0;
 
   // One output an item, in order; all items are of one batch class. Throws Error{internal} when the
@@ -58,13 +60,30 @@ class Encoder {
 };
 
 struct EncoderOptions {
+  // "cpu", "cuda", "tensorrt", "openvino", ...: what the ONNX Runtime of this host offers.
   std::string execution_provider = "cpu";
   int threads = 0;                // 0: as many as there are cores
   std::string mm_process_config;  // JSON: the server's defaults for mm_processor_kwargs
+  // The ONNX Runtime library. Empty: the one that the environment variable
+  // VITROVE_ONNXRUNTIME_LIBRARY names, else build/deps or lib beside the executable, else the
+  // system's. Any version from 1.16.
+  std::string onnxruntime_library;
 };
 
-// "DIR", "onnx:DIR" or "stub:dim=64,tokens=16,seed=1,dtype=float32,delay_ms=500,fail=nan". Throws
-// Error{invalid_argument} with one clear line.
+// "DIR" or "onnx:DIR": a model directory (design section 7). "stub" or "stub:OPTIONS": an encoder
+// for tests of everything else, whose rows are a deterministic function of the decoded content and
+// the options; the same on every machine. Options, comma-separated, with their defaults:
+//   dim=64, tokens=16, seed=1, dtype=float32   part of the fingerprint: two seeds are two models
+//   tokens=MIN-MAX   ceil(width / 14) * ceil(height / 14) rows, held between MIN and MAX
+//   delay_ms=0       time an item takes; a batch of n takes n times as long, as on real hardware
+//   fail=error       every item fails
+//   fail=nan         every output holds one NaN
+//   fail=short       every output lacks its last row
+//   fail=first       the first item that this encoder is given fails, all later ones succeed
+//   fail_count=N     with fail=error, nan or short: only the first N items
+//
+// Throws Error{invalid_argument} with one clear line, Error{unavailable} when ONNX Runtime is
+// needed and missing. what() names no path; detail() does.
 std::unique_ptr<Encoder> make_encoder(std::string_view spec, const EncoderOptions& options = {});
 
 }  // namespace vitrove

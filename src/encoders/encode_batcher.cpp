@@ -1,0 +1,309 @@
+#include "vitrove/encode_batcher.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "vitrove/error.h"
+
+namespace vitrove {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::chrono::microseconds since(Clock::time_point start) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start);
+}
+
+struct Job {
+  std::shared_ptr<const PreprocessedItem> item;
+  std::string batch_class;
+  std::stop_token cancel;
+  Clock::time_point arrived;
+  std::promise<EncodeResult> promise;
+};
+
+using Jobs = std::vector<Job>;
+
+Error cancelled_error() { return {ErrorCode::cancelled, "the request was cancelled"}; }
+
+// The exception being handled, as an Error.
+std::exception_ptr current_error() {
+  try {
+    throw;
+  } catch (const Error&) {
+    return std::current_exception();
+  } catch (const std::bad_alloc&) {
+    return std::make_exception_ptr(Error(ErrorCode::unavailable, "out of memory while encoding"));
+  } catch (const std::exception& error) {
+    return std::make_exception_ptr(Error(ErrorCode::internal, "the encoder failed", error.what()));
+  } catch (...) {
+    return std::make_exception_ptr(Error(ErrorCode::internal, "the encoder failed"));
+  }
+}
+
+}  // namespace
+
+struct EncodeBatcher::Impl {
+  Impl(std::shared_ptr<Encoder> the_encoder, BatcherOptions the_options)
+      : encoder(std::move(the_encoder)), options(the_options) {}
+
+  void work();
+  Jobs next_batch();
+  bool batch_is_complete() const;
+  Jobs take_batch();
+  void drop_cancelled();
+  void run(Jobs jobs);
+  bool run_together(Jobs& jobs);
+  void run_alone(Job& job);
+  std::vector<EncoderOutput> encode(std::span<const PreprocessedItem* const> items);
+  void check(const PreprocessedItem& item, const EncoderOutput& output) const;
+  void finish(Job& job, EncoderOutput output, std::chrono::microseconds cost);
+  void fail(Job& job, const std::exception_ptr& error);
+
+  const std::shared_ptr<Encoder> encoder;
+  const BatcherOptions options;
+
+  mutable std::mutex mutex;  // guards what follows
+  std::condition_variable changed;
+  std::deque<Job> queue;
+  bool stopping = false;
+  BatcherStats counters;  // without the gauges
+  std::optional<Clock::time_point> running_since;
+
+  std::thread thread;
+
+  // Notes that the encoder runs, and for how long it did, however it ends.
+  class Running {
+   public:
+    explicit Running(Impl& impl) : impl_(impl) {
+      const std::lock_guard lock(impl_.mutex);
+      impl_.running_since = start_;
+    }
+    ~Running() {
+      const std::lock_guard lock(impl_.mutex);
+      impl_.running_since.reset();
+      ++impl_.counters.batches;
+      impl_.counters.busy_us += static_cast<std::uint64_t>(since(start_).count());
+    }
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+
+   private:
+    Impl& impl_;
+    const Clock::time_point start_ = Clock::now();
+  };
+};
+
+// As many items of the first one's class as a batch takes; or nothing left to wait for.
+bool EncodeBatcher::Impl::batch_is_complete() const {
+  if (queue.empty()) return true;
+  const auto alike = std::count_if(queue.begin(), queue.end(), [&](const Job& job) {
+    return job.batch_class == queue.front().batch_class;
+  });
+  return static_cast<std::uint64_t>(alike) >= options.max_batch_size;
+}
+
+Jobs EncodeBatcher::Impl::take_batch() {
+  Jobs jobs;
+  const std::string batch_class = queue.front().batch_class;
+  for (auto job = queue.begin(); job != queue.end() && jobs.size() < options.max_batch_size;) {
+    if (job->batch_class != batch_class) {
+      ++job;
+      continue;
+    }
+    jobs.push_back(std::move(*job));
+    job = queue.erase(job);
+  }
+  return jobs;
+}
+
+void EncodeBatcher::Impl::drop_cancelled() {
+  std::erase_if(queue, [](Job& job) {
+    if (!job.cancel.stop_requested()) return false;
+    job.promise.set_exception(std::make_exception_ptr(cancelled_error()));
+    return true;
+  });
+}
+
+// Waits for work. Empty when it is time to stop.
+Jobs EncodeBatcher::Impl::next_batch() {
+  std::unique_lock lock(mutex);
+  for (;;) {
+    changed.wait(lock, [&] { return stopping || !queue.empty(); });
+    if (stopping) return {};
+    const auto deadline = queue.front().arrived + options.max_wait;
+    changed.wait_until(lock, deadline, [&] { return stopping || batch_is_complete(); });
+    if (stopping) return {};
+    drop_cancelled();
+    if (!queue.empty()) return take_batch();
+  }
+}
+
+std::vector<EncoderOutput> EncodeBatcher::Impl::encode(
+    std::span<const PreprocessedItem* const> items) {
+  const Running running(*this);
+  auto outputs = encoder->encode(items);
+  if (outputs.size() != items.size()) {
+    throw Error(ErrorCode::internal, "the encoder answered another number of items");
+  }
+  return outputs;
+}
+
+// What an encoder gives is believed after this (field case B37); finiteness is checked where the
+// rows are published, since they are read there anyway.
+void EncodeBatcher::Impl::check(const PreprocessedItem& item, const EncoderOutput& output) const {
+  if (output.rows == 0) throw Error(ErrorCode::internal, "the encoder gave no rows");
+  const EncoderInfo& info = encoder->info();
+  if (output.bytes.size() != std::uint64_t{output.rows} * info.dim * element_size(info.dtype)) {
+    throw Error(ErrorCode::internal, "the encoder's rows are of another size than declared");
+  }
+  const auto expected = encoder->token_count(item);
+  if (expected && *expected != output.rows) {
+    throw Error(ErrorCode::internal, "the encoder gave " + std::to_string(output.rows) +
+                                         " rows instead of " + std::to_string(*expected));
+  }
+}
+
+// Counted before it is answered, so that whoever has an answer finds it in the counters.
+void EncodeBatcher::Impl::fail(Job& job, const std::exception_ptr& error) {
+  {
+    const std::lock_guard lock(mutex);
+    ++counters.failures;
+  }
+  job.promise.set_exception(error);
+}
+
+void EncodeBatcher::Impl::finish(Job& job, EncoderOutput output, std::chrono::microseconds cost) {
+  try {
+    check(*job.item, output);
+  } catch (...) {
+    fail(job, current_error());
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex);
+    ++counters.items;
+  }
+  job.promise.set_value({std::move(output), cost});
+}
+
+// False when the batch failed as a whole and nobody is answered yet.
+bool EncodeBatcher::Impl::run_together(Jobs& jobs) {
+  std::vector<const PreprocessedItem*> items;
+  for (const Job& job : jobs) items.push_back(job.item.get());
+  std::vector<EncoderOutput> outputs;
+  const auto start = Clock::now();
+  try {
+    outputs = encode(items);
+  } catch (...) {
+    return false;
+  }
+  const auto cost = since(start) / static_cast<std::int64_t>(jobs.size());
+  for (std::size_t i = 0; i < jobs.size(); ++i) finish(jobs[i], std::move(outputs[i]), cost);
+  return true;
+}
+
+void EncodeBatcher::Impl::run_alone(Job& job) {
+  const PreprocessedItem* const items[] = {job.item.get()};
+  std::vector<EncoderOutput> outputs;
+  const auto start = Clock::now();
+  try {
+    outputs = encode(items);
+  } catch (...) {
+    fail(job, current_error());
+    return;
+  }
+  finish(job, std::move(outputs.front()), since(start));
+}
+
+void EncodeBatcher::Impl::run(Jobs jobs) {
+  if (jobs.size() > 1 && run_together(jobs)) return;
+  for (Job& job : jobs) {
+    if (job.cancel.stop_requested()) {
+      job.promise.set_exception(std::make_exception_ptr(cancelled_error()));
+    } else {
+      run_alone(job);
+    }
+  }
+}
+
+void EncodeBatcher::Impl::work() {
+  for (;;) {
+    Jobs jobs = next_batch();
+    if (jobs.empty()) return;
+    run(std::move(jobs));
+  }
+}
+
+EncodeBatcher::EncodeBatcher(std::shared_ptr<Encoder> encoder, BatcherOptions options) {
+  if (!encoder) throw Error(ErrorCode::invalid_argument, "a batcher needs an encoder");
+  if (options.max_batch_size == 0) {
+    throw Error(ErrorCode::invalid_argument, "the largest batch has no items");
+  }
+  if (options.max_queue == 0) {
+    throw Error(ErrorCode::invalid_argument, "the encoder's queue has no room");
+  }
+  impl_ = std::make_unique<Impl>(std::move(encoder), options);
+  impl_->thread = std::thread([impl = impl_.get()] { impl->work(); });
+}
+
+EncodeBatcher::~EncodeBatcher() {
+  std::deque<Job> rest;
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->stopping = true;
+    rest.swap(impl_->queue);
+  }
+  impl_->changed.notify_all();
+  for (Job& job : rest) {
+    job.promise.set_exception(
+        std::make_exception_ptr(Error(ErrorCode::unavailable, "the encoder is being shut down")));
+  }
+  impl_->thread.join();
+}
+
+std::future<EncodeResult> EncodeBatcher::submit(std::shared_ptr<const PreprocessedItem> item,
+                                                std::stop_token cancel) {
+  if (!item) throw Error(ErrorCode::invalid_argument, "nothing to encode");
+  Job job;
+  job.batch_class = impl_->encoder->batch_class(*item);
+  job.item = std::move(item);
+  job.cancel = std::move(cancel);
+  job.arrived = Clock::now();
+  auto future = job.promise.get_future();
+  {
+    const std::lock_guard lock(impl_->mutex);
+    if (impl_->stopping) throw Error(ErrorCode::unavailable, "the encoder is being shut down");
+    if (impl_->queue.size() >= impl_->options.max_queue) impl_->drop_cancelled();
+    if (impl_->queue.size() >= impl_->options.max_queue) {
+      throw Error(ErrorCode::queue_full, "the encoder's queue is full");
+    }
+    impl_->queue.push_back(std::move(job));
+  }
+  impl_->changed.notify_one();
+  return future;
+}
+
+const std::shared_ptr<Encoder>& EncodeBatcher::encoder() const { return impl_->encoder; }
+
+BatcherStats EncodeBatcher::stats() const {
+  const std::lock_guard lock(impl_->mutex);
+  BatcherStats stats = impl_->counters;
+  stats.queued = impl_->queue.size();
+  if (impl_->running_since) {
+    const auto ran = since(*impl_->running_since).count();
+    stats.running_since_us = static_cast<std::uint64_t>(std::max<std::int64_t>(ran, 1));
+  }
+  return stats;
+}
+
+}  // namespace vitrove
