@@ -83,6 +83,7 @@ struct PagePoolOptions {
 class PagePool {
  public:
   static constexpr std::size_t preferred_runs = 3;
+  static constexpr std::size_t any_number = ~std::size_t{0};
   static constexpr std::size_t header_slot_bytes = 256;
   static constexpr std::byte poison{0xA5};
 
@@ -93,18 +94,26 @@ class PagePool {
   PagePool(const PagePool&) = delete;
   PagePool& operator=(const PagePool&) = delete;
 
-  // Nothing when the free runs cannot hold it. `row_bytes` > 0, `rows` > 0.
+  // Nothing when the free runs cannot hold it, or not `max_runs` of them. `row_bytes` > 0,
+  // `rows` > 0. A full cache that evicts until `preferred_runs` are enough stays 92 to 99 % full;
+  // one that takes every hole ends up with ten runs an entry.
   std::optional<PageRuns> allocate(std::uint64_t rows, std::uint64_t row_bytes,
-                                   std::uint64_t tail_bytes = 0);
+                                   std::uint64_t tail_bytes = 0, std::size_t max_runs = any_number);
 
   // For a value of which only the size is known: rows of `row_bytes` and side data of unknown size
   // add up to `payload_bytes` > 0. Lays it out as payload_bytes / row_bytes rows and a tail of the
   // remainder: every run but the last holds a whole number of rows, so rows never straddle runs
   // however many of them turn out to be side data. See PageRuns::set_rows.
-  std::optional<PageRuns> allocate_payload(std::uint64_t payload_bytes, std::uint64_t row_bytes);
+  std::optional<PageRuns> allocate_payload(std::uint64_t payload_bytes, std::uint64_t row_bytes,
+                                           std::size_t max_runs = any_number);
 
   // Throws std::logic_error, releasing nothing, when a run is not allocated (a double release).
   void release(const PageRuns& runs);
+
+  // Keeps the rows and gives back the pages that hold nothing but what follows them: side data that
+  // the caller has parsed (a few bytes of it would otherwise cost a page wherever the rows fill
+  // theirs). The rows keep their addresses.
+  void trim_to_rows(PageRuns& runs, std::uint64_t row_bytes);
 
   // True when an empty pool could hold it: an item for which this is false is never cached and
   // evicts nobody (field case B64).

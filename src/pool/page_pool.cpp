@@ -89,17 +89,14 @@ struct PagePool::Impl {
     return arena.bytes().data() + page * options.page_bytes;
   }
 
-  std::optional<PageRuns> allocate(const PayloadShape& shape) {
+  std::optional<PageRuns> allocate(const PayloadShape& shape, std::size_t max_runs) {
     if (!is_sound(shape)) return std::nullopt;
     const std::scoped_lock lock(mutex);
-    return allocate_rows(pages, shape, options.page_bytes);
+    return allocate_rows(pages, shape, options.page_bytes, max_runs);
   }
 
-  void fill_with_poison(const PageRuns& runs) const {
-    for (const auto& segment : runs.segments) {
-      std::memset(page_address(segment.run.first), static_cast<int>(poison),
-                  segment.run.count * options.page_bytes);
-    }
+  void fill_with_poison(const PageRun& run) const {
+    std::memset(page_address(run.first), static_cast<int>(poison), run.count * options.page_bytes);
   }
 
   void give_back_staging(const PageRun& run) {
@@ -127,15 +124,16 @@ PagePool::PagePool(const PagePoolOptions& options) : impl_(std::make_unique<Impl
 PagePool::~PagePool() = default;
 
 std::optional<PageRuns> PagePool::allocate(std::uint64_t rows, std::uint64_t row_bytes,
-                                           std::uint64_t tail_bytes) {
+                                           std::uint64_t tail_bytes, std::size_t max_runs) {
   if (rows == 0) return std::nullopt;
-  return impl_->allocate({rows, row_bytes, tail_bytes});
+  return impl_->allocate({rows, row_bytes, tail_bytes}, max_runs);
 }
 
 std::optional<PageRuns> PagePool::allocate_payload(std::uint64_t payload_bytes,
-                                                   std::uint64_t row_bytes) {
+                                                   std::uint64_t row_bytes, std::size_t max_runs) {
   if (row_bytes == 0) return std::nullopt;
-  return impl_->allocate({payload_bytes / row_bytes, row_bytes, payload_bytes % row_bytes});
+  return impl_->allocate({payload_bytes / row_bytes, row_bytes, payload_bytes % row_bytes},
+                         max_runs);
 }
 
 void PagePool::release(const PageRuns& runs) {
@@ -145,8 +143,29 @@ void PagePool::release(const PageRuns& runs) {
     throw std::logic_error("page pool: released a run that is not allocated");
   }
   // Under the lock: a page must not be somebody else's before it is poisoned.
-  if (impl_->poison_on_free) impl_->fill_with_poison(runs);
-  for (const auto& segment : runs.segments) impl_->pages.release(segment.run);
+  for (const auto& segment : runs.segments) {
+    if (impl_->poison_on_free) impl_->fill_with_poison(segment.run);
+    impl_->pages.release(segment.run);
+  }
+}
+
+void PagePool::trim_to_rows(PageRuns& runs, std::uint64_t row_bytes) {
+  const std::uint64_t page = page_bytes();
+  const std::scoped_lock lock(impl_->mutex);
+  for (auto& segment : runs.segments) {
+    segment.bytes = std::min(segment.bytes, segment.rows * row_bytes);
+    const auto count = static_cast<std::uint32_t>((segment.bytes + page - 1) / page);
+    const PageRun rest{segment.run.first + count, segment.run.count - count};
+    if (rest.count == 0) continue;
+    if (impl_->poison_on_free) impl_->fill_with_poison(rest);
+    if (count == 0) {
+      impl_->pages.release(segment.run);
+    } else {
+      impl_->pages.shrink(segment.run, count);
+    }
+    segment.run.count = count;
+  }
+  std::erase_if(runs.segments, [](const auto& segment) { return segment.run.count == 0; });
 }
 
 bool PagePool::can_ever_fit(std::uint64_t rows, std::uint64_t row_bytes,
@@ -182,7 +201,7 @@ bool PagePool::would_fit(std::uint64_t rows, std::uint64_t row_bytes, std::uint6
     const std::uint32_t owner = pages.block_from(run.first).owner;
     undo.push_back({pages.release(run), run, owner});
   }
-  const auto runs = allocate_rows(pages, {rows, row_bytes, tail_bytes}, impl_->options.page_bytes);
+  const auto runs = allocate_rows(pages, {rows, row_bytes, tail_bytes}, page_bytes(), any_number);
   if (runs) {
     for (const auto& segment : runs->segments) pages.release(segment.run);
   }

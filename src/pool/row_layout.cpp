@@ -13,15 +13,16 @@ class LayoutSearch {
   LayoutSearch(RunAllocator& pages, const PayloadShape& shape, std::uint64_t page_bytes)
       : pages_(pages), shape_(shape), page_bytes_(page_bytes) {}
 
-  std::optional<PageRuns> run() {
-    for (;;) {
+  std::optional<PageRuns> run(std::size_t max_runs) {
+    while (taken_.size() < max_runs) {
       if (take_fit_for_rest()) return lay_out();
-      if (!take_longest()) return give_up();
+      if (!take_longest()) break;
       if (last_ && capacity_ - last_loss_ >= shape_.rows) {
         last_rows_ = std::min(shape_.rows, rows_beside_tail(taken_[*last_]));
         return lay_out();
       }
     }
+    return give_up();
   }
 
  private:
@@ -116,7 +117,8 @@ std::optional<std::uint64_t> PayloadShape::bytes() const {
 }
 
 std::optional<PageRuns> allocate_rows(RunAllocator& pages, const PayloadShape& shape,
-                                      std::uint64_t page_bytes) {
+                                      std::uint64_t page_bytes, std::size_t max_runs) {
+  if (max_runs == 0) return std::nullopt;
   const std::uint64_t bytes = *shape.bytes();
   const std::uint64_t need = bytes / page_bytes + (bytes % page_bytes != 0 ? 1 : 0);
   if (need > pages.free_pages()) return std::nullopt;
@@ -127,7 +129,7 @@ std::optional<PageRuns> allocate_rows(RunAllocator& pages, const PayloadShape& s
     runs.segments.push_back({run, static_cast<std::uint32_t>(shape.rows), bytes});
     return runs;
   }
-  return LayoutSearch(pages, shape, page_bytes).run();
+  return LayoutSearch(pages, shape, page_bytes).run(max_runs);
 }
 
 }  // namespace vitrove

@@ -6,7 +6,8 @@
 //     sum over the other runs of floor(bytes_i / row_bytes)
 //       + floor((bytes_j - tail) / row_bytes) >= rows   and   bytes_j >= tail.
 // The search is greedy (best fit for all that is left, else the longest run) and remembers the run
-// that would lose fewest rows to the tail, which makes it exact. It costs one step a run used.
+// that would lose fewest rows to the tail. It is exact, and finds the fewest runs that do: k runs
+// are enough only if the k longest are. It costs one step a run used.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +29,7 @@ struct PayloadShape {
 
 // `shape.bytes()` must not overflow and not be 0.
 std::optional<PageRuns> allocate_rows(RunAllocator& pages, const PayloadShape& shape,
-                                      std::uint64_t page_bytes);
+                                      std::uint64_t page_bytes,
+                                      std::size_t max_runs = PagePool::any_number);
 
 }  // namespace vitrove

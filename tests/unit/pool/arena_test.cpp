@@ -1,0 +1,72 @@
+#include "pool/arena.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace vitrove {
+namespace {
+
+bool warns_of(const Arena& arena, const std::string& word) {
+  return std::ranges::any_of(arena.warnings(), [&](const std::string& warning) {
+    return warning.find(word) != std::string::npos;
+  });
+}
+
+TEST(Arena, ReadsTheChosenOptionOfAKernelSwitch) {
+  EXPECT_EQ(chosen_option("always within_size advise [never] deny force\n"), "never");
+  EXPECT_EQ(chosen_option("[always] never"), "always");
+  EXPECT_EQ(chosen_option(""), "");
+  EXPECT_EQ(chosen_option("always never"), "");
+  EXPECT_EQ(chosen_option("]["), "");
+}
+
+TEST(Arena, StartsZeroedAndKeepsWhatIsWritten) {
+  const Arena arena({.bytes = 10000});
+  ASSERT_EQ(arena.bytes().size(), 10000u);
+  EXPECT_TRUE(std::ranges::all_of(arena.bytes(), [](std::byte b) { return b == std::byte{0}; }));
+  std::ranges::fill(arena.bytes(), std::byte{7});
+  EXPECT_EQ(arena.bytes()[9999], std::byte{7});
+  EXPECT_TRUE(arena.warnings().empty());
+}
+
+TEST(Arena, HugePagesAreUsedOrTheReasonIsGiven) {
+  const Arena arena({.bytes = 3u << 20, .huge_pages = true});
+  ASSERT_EQ(arena.bytes().size(), 3u << 20);
+  arena.bytes().front() = std::byte{1};
+  arena.bytes().back() = std::byte{2};
+  if (!arena.warnings().empty()) {
+    EXPECT_TRUE(warns_of(arena, "huge pages"));
+    EXPECT_GT(arena.warnings().front().size(), std::string("huge pages are off").size());
+  }
+}
+
+TEST(Arena, PinnedMemoryIsLockedOrTheReasonIsGiven) {
+  const Arena arena({.bytes = 64 * 1024, .pin_memory = true});
+  ASSERT_EQ(arena.bytes().size(), 64u * 1024);
+  EXPECT_TRUE(arena.warnings().empty() || warns_of(arena, "RLIMIT_MEMLOCK"));
+}
+
+// In a process of its own, without privileges and without a right to lock anything.
+[[noreturn]] void pin_without_the_right_to() {
+  if (geteuid() == 0 && seteuid(65534) != 0) std::_Exit(2);
+  const rlimit none{0, 0};
+  if (setrlimit(RLIMIT_MEMLOCK, &none) != 0) std::_Exit(3);
+  const Arena arena({.bytes = 1u << 20, .pin_memory = true});
+  arena.bytes().back() = std::byte{1};
+  for (const auto& warning : arena.warnings()) std::cerr << warning << '\n';
+  std::_Exit(arena.warnings().size() == 1 ? 0 : 4);
+}
+
+TEST(Arena, ALockBeyondTheLimitIsAWarningThatNamesTheLimit) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(pin_without_the_right_to(), testing::ExitedWithCode(0),
+              "RLIMIT_MEMLOCK is .*ulimit -l");
+}
+
+}  // namespace
+}  // namespace vitrove
