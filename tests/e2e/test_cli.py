@@ -1,0 +1,152 @@
+"""The command line, run as a process."""
+
+import json
+import struct
+
+import pytest
+from support import (SAMPLE_MODEL, STUB, file_store, free_port, png, png_url, run_cli,
+                     stored_values, wait_until)
+
+
+@pytest.fixture
+def files(tmp_path):
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    for seed in range(3):
+        (folder / f"{seed}.png").write_bytes(png(seed))
+    return folder
+
+
+def lines(result):
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def encode_here(files, store, *more):
+    return run_cli("encode", files, "--encoder", STUB, "--store", store, "--json", *more)
+
+
+def test_encode_without_a_server_stores_and_then_hits(files, store_folder):
+    store = file_store(store_folder)
+    first = encode_here(files, store)
+    assert first.returncode == 0, first.stderr
+    assert [line["source"] for line in lines(first)] == ["encoded"] * 3
+    second = encode_here(files, store)
+    assert [line["source"] for line in lines(second)] == ["store"] * 3
+    assert [line["key"] for line in lines(first)] == [line["key"] for line in lines(second)]
+
+
+def test_encode_says_what_it_refused_and_goes_on(files, store_folder):
+    (files / "broken.png").write_bytes(b"not a picture")
+    result = run_cli("encode", files, "--encoder", STUB, "--store", file_store(store_folder))
+    assert result.returncode == 5
+    assert "refused" in result.stdout and "broken.png" in result.stdout
+    assert "4 files: 3 encoded" in result.stdout
+
+
+def test_encode_through_servers_survives_a_dead_one(start, files, tmp_path):
+    server = start()
+    dead = f"http://127.0.0.1:{free_port()}"
+    result = run_cli("encode", files, "--server", dead, "--server",
+                     f"http://127.0.0.1:{server.port}", "--json", "-o", tmp_path / "out.safetensors")
+    assert result.returncode == 0, result.stderr
+    assert len(lines(result)) == 3
+    assert read_header(tmp_path / "out.safetensors").keys() == {
+        "__metadata__", "embedding.0", "embedding.1", "embedding.2"}
+    only_dead = run_cli("encode", files, "--server", dead)
+    assert only_dead.returncode == 4
+
+
+def read_header(path):
+    content = path.read_bytes()
+    (length,) = struct.unpack("<Q", content[:8])
+    return json.loads(content[8:8 + length])
+
+
+def test_ls_stat_get_rm_on_a_store(files, store_folder, tmp_path):
+    store = file_store(store_folder)
+    key = lines(encode_here(files, store))[0]["key"]
+
+    listed = lines(run_cli("ls", "--store", store, "--json"))
+    assert sorted(line["kind"] for line in listed) == ["alias"] * 3 + ["embedding"] * 3
+    assert key in run_cli("ls", "--store", store).stdout
+
+    fact = lines(run_cli("stat", key, "--store", store, "--json"))[0]
+    assert (fact["tokens"], fact["dim"], fact["dtype"]) == (16, 64, "float32")
+
+    out = tmp_path / "one.safetensors"
+    assert run_cli("get", key, "--store", store, "-o", out).returncode == 0
+    assert read_header(out)["embedding"]["shape"] == [16, 64]
+
+    assert run_cli("rm", key, "--store", store).returncode == 0
+    assert run_cli("rm", key, "--store", store).returncode == 3
+    assert run_cli("stat", key, "--store", store).returncode == 3
+    assert run_cli("get", key, "--store", store, "-o", out).returncode == 3
+    assert run_cli("stat", "vt1-xyz", "--store", store).returncode == 2
+
+
+def test_stat_says_that_a_value_is_damaged(files, store_folder):
+    store = file_store(store_folder)
+    key = lines(encode_here(files, store))[0]["key"]
+    path = next(p for p in stored_values(store_folder) if p.name.startswith(key))
+    content = bytearray(path.read_bytes())
+    content[300] ^= 1
+    path.write_bytes(content)
+    result = run_cli("stat", key, "--store", store)
+    assert result.returncode == 1
+    assert "damaged" in result.stderr
+
+
+def test_flush_and_stats_of_a_server(start, store_folder):
+    server = start(store=file_store(store_folder))
+    server.encode_ok([png_url(1)])
+    wait_until(lambda: server.metrics().sum("vitrove_store_pending") == 0)
+    address = f"http://127.0.0.1:{server.port}"
+    table = run_cli("stats", "--server", address)
+    assert table.returncode == 0 and "lookups" in table.stdout
+    assert isinstance(json.loads(run_cli("stats", "--server", address, "--json").stdout), dict)
+    flushed = run_cli("flush", "--server", address, "--scope", "all")
+    assert flushed.returncode == 0, flushed.stderr
+    assert stored_values(store_folder) == []
+    assert run_cli("stats", "--server", f"http://127.0.0.1:{free_port()}").returncode == 4
+
+
+def test_doctor_tells_good_from_bad(start, store_folder):
+    server = start()
+    good = run_cli("doctor", file_store(store_folder), "--encoder", SAMPLE_MODEL, "--pool-size",
+                   "64MiB", "--json")
+    assert good.returncode == 0, good.stdout
+    assert {finding["state"] for finding in json.loads(good.stdout)} == {"good"}
+    assert run_cli("doctor", "--server", f"http://127.0.0.1:{server.port}").returncode == 0
+    bad = run_cli("doctor", "file:///proc/nowhere?capacity=1GiB", "--pool-size", "64MiB")
+    assert bad.returncode == 1 and "bad" in bad.stdout
+    assert stored_values(store_folder) == [], "the doctor leaves nothing behind"
+
+
+def test_options_come_from_flags_then_environment_then_file(start, tmp_path):
+    config = tmp_path / "vitrove.toml"
+    config.write_text('encoder = "stub:dim=8,tokens=2,seed=1"\nmax-items = 1\nstore = ["none"]\n'
+                      "[serve]\nmax-queue = 7\n")
+    server = start("--config", config, encoder="stub:dim=16,tokens=2,seed=1",
+                   env={"VITROVE_MAX_ITEMS": "2"})
+    assert server.encode_ok([png_url(1)])["embedding_dim"] == 16, "the flag won"
+    assert server.encode([png_url(1)] * 2).status == 200, "the environment won over the file"
+    assert server.encode([png_url(1)] * 3).status in (400, 413)
+
+
+@pytest.mark.parametrize("text, says", [
+    ("colour = 1\n", "colour"), ("encoder = [", "configuration file"), ("port = 'x'\n", "port")])
+def test_a_wrong_configuration_file_is_one_clear_line(tmp_path, text, says):
+    config = tmp_path / "bad.toml"
+    config.write_text(text)
+    result = run_cli("serve", "--config", config, "--encoder", STUB, "--store", "none")
+    assert result.returncode == 2
+    assert says in result.stderr
+
+
+def test_usage_errors_have_their_own_exit_code():
+    assert run_cli().returncode == 2
+    assert run_cli("serve").returncode == 2
+    assert run_cli("frobnicate").returncode == 2
+    assert run_cli("serve", "--encoder", STUB, "--pool-size", "many").returncode == 2
+    assert run_cli("--version").stdout.startswith("vitrove 0.")
+    assert "default" in run_cli("serve", "--help").stdout.lower()
