@@ -55,9 +55,12 @@ stamp() {
     mv "$1.$$" "$1"
 }
 
-# lock NAME [DIRECTORY]: held until this script ends, however it ends.
+# lock NAME [DIRECTORY]: held until this script ends, however it ends. Asking again for one's own is fine.
+declare -A locks_held=()
 lock() {
     local dir=${2:-$BUILD} fd
+    [ -z "${locks_held[$1]:-}" ] || return 0
+    locks_held[$1]=1
     mkdir -p "$dir"
     exec {fd}>"$dir/.lock-$1"
     flock -n "$fd" && return
