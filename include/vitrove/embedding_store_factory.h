@@ -12,11 +12,13 @@
 // Every fault is one clear Error{invalid_argument}: unknown name (the message lists what is
 // available), file missing, symbol missing, ABI mismatch, creation failing, unknown option (the
 // message lists what is known), name already registered (field case B79). Passwords never appear in
-// messages: use `redact_url` for logs.
+// messages: use `redact_url` for logs. what() names no path; detail() does.
 //
 // Thread-safe. The factory must outlive no store: a plugin's library is kept open by its stores.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -30,22 +32,30 @@
 
 namespace vitrove {
 
-// A parsed store URL: scheme ":" ["//" [user[:password]@] host[:port]] path ["?" options].
-// Percent-encoding is decoded in every part but the scheme.
+// A parsed store URL: scheme ":" ["//" [user[:password]@] host[:port]] path ["?" options], where
+// options are name=value pairs joined by "&". Percent-encoding is decoded in every part but the
+// scheme; a "@", ":", "/", "?" or "#" inside a password has to be written that way.
 struct StoreUrl {
-  std::string scheme;
+  std::string scheme;  // lower-case
   std::string user;
   std::string password;
-  std::string host;  // authority without user info and port
-  int port = 0;      // 0 = not given
+  // Authority without user info and port; an IPv6 address without its brackets. A list of hosts
+  // ("a:1,b:2") stands here whole, ports included.
+  std::string host;
+  int port = 0;  // 0 = not given
   std::string path;
   std::map<std::string, std::string> options;
 
-  // Throws Error{invalid_argument}. A key given twice is an error.
+  // Throws Error{invalid_argument}. An option given twice is an error.
   static StoreUrl parse(std::string_view text);
+
+  // The same URL, percent-encoded anew, without its options: what a plugin is given. Holds the
+  // password.
+  std::string text() const;
 };
 
-// The URL with its password replaced by "***".
+// The URL with its password, and options whose names speak of secrets, replaced by "***". Takes any
+// text: what is not a well-formed URL rather loses too much than too little.
 std::string redact_url(std::string_view text);
 
 // Reads options and remembers which were known, so that the rest can be refused.
@@ -60,6 +70,7 @@ class StoreOptions {
   bool flag(const std::string& name, bool fallback);
 
   // Throws Error{invalid_argument} naming the first option nobody asked for, and the known ones.
+  // A creator calls it before it constructs anything, so that a typing error leaves no trace.
   void reject_unknown() const;
 
  private:
@@ -79,7 +90,8 @@ class EmbeddingStoreFactory {
   EmbeddingStoreFactory(EmbeddingStoreFactory&&) noexcept;
   EmbeddingStoreFactory& operator=(EmbeddingStoreFactory&&) noexcept;
 
-  // `schemes`: the URL schemes that lead here; the first is the backend's name.
+  // `schemes`: the URL schemes that lead here; the first is the backend's name. Names are
+  // lower-case: letters, digits, "+", "-", ".", "_", a letter first.
   void register_backend(std::vector<std::string> schemes, Creator creator);
 
   // From a URL, or from a bare backend name with its options. The creator's unread options are
@@ -91,8 +103,7 @@ class EmbeddingStoreFactory {
   std::vector<std::string> available() const;
 
  private:
-  std::unique_ptr<EmbeddingStore> create_from_plugin(const std::filesystem::path& library,
-                                                     const StoreUrl& url) const;
+  std::shared_ptr<const Creator> find_creator(const std::string& scheme) const;
 
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<const Creator>> creators_;

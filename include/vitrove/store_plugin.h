@@ -94,7 +94,7 @@ typedef struct vitrove_store_plugin {
   const vitrove_option* options;
 
   /* 0 and *out, or a negative number and a message in `error` (NUL-terminated, error_size bytes).
-   */
+   * `url` has no options; they come decoded in the list, and only names from `options` above. */
   int (*create)(const char* url, const vitrove_option* options, size_t option_count,
                 vitrove_store** out, char* error, size_t error_size);
   void (*destroy)(vitrove_store* store);
@@ -117,7 +117,7 @@ typedef struct vitrove_store_plugin {
   vitrove_result (*list)(vitrove_store*, int with_header,
                          int (*visit)(void* cookie, const vitrove_listed*), void* cookie,
                          const vitrove_context*);
-  /* `token` holds up to 64 bytes, NUL-terminated. */
+  /* `token` has room for 64 bytes, the NUL included. */
   vitrove_result (*claim)(vitrove_store*, const vitrove_key*, int64_t ttl_ms, char* token,
                           const vitrove_context*);
   vitrove_result (*renew)(vitrove_store*, const vitrove_key*, const char* token, int64_t ttl_ms,
@@ -127,6 +127,9 @@ typedef struct vitrove_store_plugin {
 } vitrove_store_plugin;
 
 typedef const vitrove_store_plugin* (*vitrove_store_plugin_entry)(void);
+
+/* What a plugin defines. Declared here so that it is exported whatever the compiler's flags. */
+__attribute__((visibility("default"))) const vitrove_store_plugin* vitrove_store_plugin_v1(void);
 
 #ifdef __cplusplus
 } /* extern "C" */

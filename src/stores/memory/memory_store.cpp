@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "stores/batch.h"
+#include "stores/builtin_backends.h"
 #include "vitrove/error.h"
 
 namespace vitrove {
@@ -257,6 +258,16 @@ class MemoryStore final : public EmbeddingStore {
 };
 
 }  // namespace
+
+std::unique_ptr<EmbeddingStore> create_memory_store(const StoreUrl& url, StoreOptions& options) {
+  if (!url.host.empty() || !url.path.empty()) {
+    throw Error(ErrorCode::invalid_argument, "memory store: takes no host and no path");
+  }
+  const MemoryStoreOptions defaults;
+  const MemoryStoreOptions chosen{.capacity = options.bytes("capacity", defaults.capacity)};
+  options.reject_unknown();
+  return make_memory_store(chosen);
+}
 
 std::unique_ptr<EmbeddingStore> make_memory_store(const MemoryStoreOptions& options) {
   if (options.capacity == 0) {
