@@ -27,9 +27,8 @@ std::string EmbeddingKey::text() const { return std::string(text_prefix) + to_he
 std::optional<EmbeddingKey> EmbeddingKey::parse(std::string_view text) {
   if (!text.starts_with(text_prefix)) return std::nullopt;
   text.remove_prefix(text_prefix.size());
-  if (!is_lower_hex(text)) return std::nullopt;  // one key, one spelling
   const auto digest = parse_digest(text);
-  if (!digest) return std::nullopt;
+  if (!digest || !is_lower_hex(text)) return std::nullopt;  // one key, one spelling
   return EmbeddingKey{*digest};
 }
 

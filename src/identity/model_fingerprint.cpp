@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/unique_fd.h"
@@ -19,6 +20,12 @@ namespace {
 [[noreturn]] void throw_unreadable(const std::filesystem::path& path, int error_number) {
   throw Error(ErrorCode::not_found, "a model file cannot be read",
               path.string() + ": " + std::strerror(error_number));
+}
+
+void require_regular(int file, const std::filesystem::path& path) {
+  struct stat status {};
+  if (::fstat(file, &status) != 0) throw_unreadable(path, errno);
+  if (!S_ISREG(status.st_mode)) throw_unreadable(path, S_ISDIR(status.st_mode) ? EISDIR : EINVAL);
 }
 
 class Piece {
@@ -69,8 +76,10 @@ Digest256 model_fingerprint(const FingerprintParts& parts) {
 }
 
 Digest256 digest_file(const std::filesystem::path& path) {
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // Non-blocking, so that a pipe in a model directory is refused instead of waited for.
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file) throw_unreadable(path, errno);
+  require_regular(file.get(), path);
   ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
 
   // The next piece is read while this one is hashed: the disk does not wait for the CPU.
