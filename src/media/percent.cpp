@@ -1,0 +1,33 @@
+#include "media/percent.h"
+
+namespace vitrove {
+namespace {
+
+int hex_value(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+}  // namespace
+
+std::optional<std::string> percent_decode(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (text[at] != '%') {
+      result.push_back(text[at]);
+      continue;
+    }
+    if (text.size() - at < 3) return std::nullopt;
+    const int high = hex_value(text[at + 1]);
+    const int low = hex_value(text[at + 2]);
+    if (high < 0 || low < 0) return std::nullopt;
+    result.push_back(static_cast<char>(high * 16 + low));
+    at += 2;
+  }
+  return result;
+}
+
+}  // namespace vitrove
