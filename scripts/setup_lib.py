@@ -99,8 +99,8 @@ def make_directory(target, key, build):
         say("up to date")
         return
     target.parent.mkdir(parents=True, exist_ok=True)
-    BUILD.mkdir(exist_ok=True)
-    with _lock(BUILD / f".lock-{target.name}-{sha256(str(target).encode())[:8]}"):
+    lock = (BUILD if target.is_relative_to(BUILD) else target.parent) / f".lock-{target.name}"
+    with _lock(lock):
         if up_to_date():
             say("up to date")
             return
