@@ -1,8 +1,9 @@
 // Naming media by their content.
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <string>
 
+#include "media/ascii.h"
 #include "vitrove/error.h"
 #include "vitrove/media.h"
 
@@ -135,30 +136,40 @@ bool is_pnm(std::string_view text) {
          (text[2] == '\n' || text[2] == ' ' || text[2] == '\r' || text[2] == '\t');
 }
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
-  return result;
+bool is_text_character(unsigned char c) {
+  const bool is_layout = c == '\t' || c == '\n' || c == '\r' || c == '\f';
+  return is_layout || (c >= 0x20 && c != 0x7f && c != 0xc0 && c != 0xc1 && c < 0xf5);
+}
+
+// How many continuation bytes a leading byte of UTF-8 asks for.
+unsigned continuation_bytes(unsigned char c) {
+  if (c < 0x80) return 0;
+  return c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
+}
+
+// UTF-8 without control characters; the last character may be cut.
+bool is_text(std::string_view text) {
+  unsigned expected = 0;
+  for (const char signed_char : text) {
+    const auto c = static_cast<unsigned char>(signed_char);
+    const bool is_continuation = (c & 0xc0) == 0x80;
+    if (!is_text_character(c) || is_continuation != (expected > 0)) return false;
+    expected = is_continuation ? expected - 1 : continuation_bytes(c);
+  }
+  return !text.empty();
 }
 
 MediaFormat text_format(std::string_view text) {
   std::string_view head = text.substr(0, 1024);
   if (head.starts_with("\xef\xbb\xbf")) head.remove_prefix(3);
   head.remove_prefix(std::min(head.find_first_not_of(" \t\r\n\f"), head.size()));
-  const bool is_control_free = std::ranges::none_of(head, [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return (byte < 0x20 && c != '\t' && c != '\n' && c != '\r' && c != '\f') || byte == 0x7f;
-  });
-  if (head.empty() || !is_control_free) return MediaFormat::unknown;
-  const std::string start = lower(head);
-  if (start.starts_with("<!doctype html") || start.starts_with("<html") ||
-      start.starts_with("<head") || start.starts_with("<body")) {
-    return MediaFormat::html;
+  if (!is_text(head)) return MediaFormat::unknown;
+  const std::string start = ascii_lower(head);
+  if (!start.starts_with('<')) return MediaFormat::text;
+  for (const auto tag : {"<!doctype html", "<html", "<head", "<body"}) {
+    if (start.find(tag) != std::string::npos) return MediaFormat::html;
   }
-  if (start.starts_with("<") && start.find("<svg") != std::string::npos) return MediaFormat::svg;
-  if (start.starts_with("<") && start.find("<html") != std::string::npos) return MediaFormat::html;
-  return MediaFormat::text;
+  return start.find("<svg") != std::string::npos ? MediaFormat::svg : MediaFormat::text;
 }
 
 }  // namespace

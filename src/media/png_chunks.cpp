@@ -12,6 +12,7 @@ namespace vitrove {
 namespace {
 
 constexpr std::size_t signature_size = 8;
+constexpr std::size_t header_size = 13;
 constexpr std::size_t frame_size = 12;  // length, type, CRC
 
 struct Chunk {
@@ -52,9 +53,17 @@ void append(std::vector<std::span<const std::byte>>& pieces, std::span<const std
 PngParts split_png(std::span<const std::byte> file) {
   PngParts parts;
   parts.pieces.push_back(file.first(signature_size));
+  auto rest = file.subspan(signature_size);
+  const Chunk header = read_chunk(rest);
+  if (header.type != "IHDR" || header.data.size() != header_size) {
+    throw_damaged(MediaFormat::png, "no header");
+  }
+  parts.width = read_u32(header.data);
+  parts.height = read_u32(header.data.subspan(4));
+
   bool had_data = false;
   bool is_after_data = false;
-  for (auto rest = file.subspan(signature_size);;) {
+  for (;;) {
     const Chunk chunk = read_chunk(rest);
     rest = rest.subspan(chunk.whole.size());
     const bool is_data = chunk.type == "IDAT";

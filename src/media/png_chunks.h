@@ -6,12 +6,15 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
 namespace vitrove {
 
 struct PngParts {
+  std::uint32_t width = 0;  // as the header has it
+  std::uint32_t height = 0;
   std::vector<std::span<const std::byte>> pieces;  // of the file, in order; neighbours are merged
   std::span<const std::byte> exif;                 // content of eXIf, wherever it stands
 };

@@ -126,8 +126,8 @@ class PngReader {
 
 DecodedImage decode_png(std::span<const std::byte> bytes, DecodeJob& job) {
   const PngParts parts = split_png(bytes);
+  job.check_size(parts.width, parts.height);
   PngReader reader(parts.pieces, job);
-  job.check_size(reader.width(), reader.height());
   const Orientation orientation = read_orientation(parts.exif);
   const bool has_transparency = reader.has_transparency();
   // libspng keeps a few rows of at most eight bytes a pixel; interlaced RGBA comes as a whole.

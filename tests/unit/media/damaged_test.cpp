@@ -1,0 +1,133 @@
+// Damaged files are refused, never guessed at (field case B06), and never do harm.
+#include <random>
+
+#include "support.h"
+
+namespace vitrove::test {
+namespace {
+
+Bytes without_tail(Bytes bytes, std::size_t count) {
+  bytes.resize(bytes.size() - count);
+  return bytes;
+}
+
+void expect_refused(const Bytes& bytes) {
+  const Failure failure = decode_failure(bytes);
+  EXPECT_EQ(failure.status(), 400) << failure.message;
+  expect_safe_for_clients(failure.message);
+}
+
+TEST(TruncatedFiles, AreRefusedWhereverTheyWereCut) {
+  for (const char* name : {"plain.jpg", "progressive.jpg", "gray.jpg", "cmyk.jpg", "restart.jpg",
+                           "rgb8.png", "rgba8_interlaced.png", "palette_trns.png", "lossy.webp",
+                           "lossless.webp", "lossy_alpha.webp", "animated.webp"}) {
+    SCOPED_TRACE(name);
+    const Bytes whole = picture(name);
+    expect_refused(without_tail(whole, 128));
+    expect_refused(without_tail(whole, whole.size() / 2));
+    expect_refused(without_tail(whole, whole.size() - 20));
+  }
+}
+
+// A JPEG decoder fills what is missing with gray and only warns.
+TEST(TruncatedFiles, AJpegWithoutItsLastByteIsRefused) {
+  expect_refused(without_tail(picture("plain.jpg"), 40));
+  expect_refused(without_tail(picture("plain.jpg"), 1));
+}
+
+TEST(TruncatedFiles, APictureFollowedByOtherDataIsFine) {
+  for (const char* name : {"plain.jpg", "rgb8.png", "lossy.webp"}) {
+    Bytes longer = picture(name);
+    longer.insert(longer.end(), 1000, std::byte{0xab});
+    EXPECT_EQ(decode(longer), decode_picture(name)) << name;
+  }
+}
+
+std::size_t find(const Bytes& bytes, std::string_view text) { return to_text(bytes).find(text); }
+
+TEST(DamagedPng, ABadChecksumIsAnErrorInAnyChunk) {
+  Bytes bytes = picture("rgb8.png");
+  bytes[find(bytes, "IDAT") + 12] ^= std::byte{1};
+  expect_refused(bytes);
+
+  Bytes with_text = picture("exif_before.png");
+  with_text[find(with_text, "eXIf") + 6] ^= std::byte{1};
+  expect_refused(with_text);
+}
+
+TEST(DamagedPng, AFileWithoutItsEndChunkIsRefused) {
+  expect_refused(without_tail(picture("rgb8.png"), 12));
+}
+
+TEST(DamagedJpeg, ZeroPaddingBetweenMarkersIsOverlooked) {
+  Bytes bytes = picture("plain.jpg");
+  const Bytes padding(50, std::byte{0});
+  bytes.insert(bytes.end() - 2, padding.begin(), padding.end());
+  EXPECT_EQ(decode(bytes), decode_picture("plain.jpg"));
+}
+
+TEST(DamagedJpeg, OtherBytesBetweenMarkersAreAnError) {
+  Bytes bytes = picture("plain.jpg");
+  const Bytes stray(50, std::byte{0x37});
+  bytes.insert(bytes.end() - 2, stray.begin(), stray.end());
+  expect_refused(bytes);
+}
+
+TEST(DamagedJpeg, DamageInTheScanIsAnErrorAndNotAGuess) {
+  const Bytes whole = picture("plain.jpg");
+  const std::size_t scan = find(whole, "\xff\xda") + 20;
+  int refused = 0;
+  for (std::size_t at = scan; at + 2 < whole.size(); at += 37) {
+    Bytes bytes = whole;
+    bytes[at] = std::byte{0xff};
+    bytes[at + 1] = std::byte{0xd9};  // an early end of image
+    const Failure failure = decode_failure(bytes);
+    refused += failure.status() == 400 ? 1 : 0;
+  }
+  EXPECT_GT(refused, 10);
+}
+
+// Under the sanitizers this is where memory errors of ours and of the libraries would show.
+TEST(MutatedFiles, AreDecodedOrRefusedAndNothingElse) {
+  std::mt19937 random(20240607);
+  const std::vector<std::string> names{
+      "plain.jpg",         "progressive.jpg",     "cmyk.jpg",
+      "orientation_6.jpg", "gray16.png",          "rgba8.png",
+      "palette_trns.png",  "exif_before.png",     "rgb16_interlaced.png",
+      "lossy.webp",        "lossless_alpha.webp", "animated_offset.webp",
+      "exif.webp"};
+  int decoded = 0;
+  int refused = 0;
+  for (int round = 0; round < 260; ++round) {
+    Bytes bytes = picture(names[static_cast<std::size_t>(round) % names.size()]);
+    const unsigned changes = 1 + random() % 8;
+    for (unsigned i = 0; i < changes; ++i) {
+      bytes[random() % bytes.size()] = static_cast<std::byte>(random());
+    }
+    if (random() % 4 == 0) bytes.resize(1 + random() % bytes.size());
+    try {
+      const RgbImage image = decode(bytes);
+      EXPECT_EQ(image.pixels.size(), std::size_t{3} * image.width * image.height);
+      ++decoded;
+    } catch (const Error& error) {
+      const int status = http_status(error.code());
+      EXPECT_TRUE(status == 400 || status == 413 || status == 415) << status;
+      expect_safe_for_clients(error.what());
+      ++refused;
+    }
+  }
+  EXPECT_EQ(decoded + refused, 260);
+  EXPECT_GT(refused, 100);
+}
+
+TEST(MutatedFiles, PngDamageIsAlwaysSeenUnlessItIsBehindTheEnd) {
+  const Bytes whole = picture("rgba8.png");
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    Bytes bytes = whole;
+    bytes[at] ^= std::byte{0x10};
+    EXPECT_THROW(decode(bytes), Error) << at;
+  }
+}
+
+}  // namespace
+}  // namespace vitrove::test
