@@ -1,0 +1,186 @@
+"""Group C of the field cases over HTTP: what concurrent, failing and leaving clients see."""
+
+import concurrent.futures
+import random
+import threading
+import time
+
+import pytest
+from raw_http import RawClient, encode_request
+from support import (STUB, Embeddings, Server, data_url, file_store, png, png_url,
+                     stored_values, wait_until)
+
+SLOW = "stub:dim=64,tokens=16,seed=1,delay_ms=400"
+
+
+def wait_for_puts(server):
+    wait_until(lambda: server.metrics().sum("vitrove_store_pending") == 0, 30, "puts to land")
+
+
+def in_parallel(count, work):
+    with concurrent.futures.ThreadPoolExecutor(count) as pool:
+        return list(pool.map(work, range(count)))
+
+
+def test_when_the_leader_fails_a_follower_takes_over(start):
+    """B30: one failed encode costs one request, not all that waited for it."""
+    server = start(encoder=SLOW + ",fail=first")
+    replies = in_parallel(16, lambda _: server.encode([png_url(1)]))
+    statuses = sorted(reply.status for reply in replies)
+    assert statuses == [200] * 15 + [500]
+    assert server.sources([png_url(1)]) == ["local"]
+
+
+def test_when_the_leader_leaves_its_followers_are_answered(start):
+    """B30: the connection of the first request is cut while its encode runs."""
+    server = start(encoder=SLOW)
+    with RawClient(server.port) as leader:
+        leader.send(encode_request([png_url(2)]))
+        wait_until(lambda: server.metrics().sum("vitrove_entries", state="filling") == 1, 20)
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            followers = [pool.submit(server.encode, [png_url(2)]) for _ in range(8)]
+            time.sleep(0.05)
+            leader.socket.close()
+            assert [follower.result().status for follower in followers] == [200] * 8
+    assert server.encodes() <= 2
+
+
+def test_a_slow_reader_gets_its_own_bytes_while_others_evict(start):
+    """B33: a pool of few pages, a client that reads slowly, fifty other pictures."""
+    encoder = "stub:dim=1024,tokens=256,seed=1"  # 1 MiB a picture
+    golden = start("--pool-size", "0", encoder=encoder).embeddings([png_url(0)]).raw["embedding"]
+    server = start("--pool-size", "4MiB", encoder=encoder)
+    server.encode_ok([png_url(0)])
+    with RawClient(server.port) as slow:
+        slow.send(encode_request([png_url(0)], **{"return": "safetensors"}))
+        first = slow.read(1)
+        for seed in range(1, 51):
+            assert server.encode([png_url(seed)]).status == 200
+        rest = slow.read(1 << 30, piece=65536)
+    body = (first + rest).split(b"\r\n\r\n", 1)[1]
+    assert Embeddings(body).raw["embedding"] == golden
+
+
+def test_readers_that_leave_give_their_pins_back(start):
+    """B33, B66: connections cut at random points of the reply."""
+    server = start("--pool-size", "4MiB", encoder="stub:dim=1024,tokens=256,seed=1")
+    choose = random.Random(33)
+    for round_number in range(60):
+        with RawClient(server.port) as client:
+            client.send(encode_request([png_url(round_number % 5)], **{"return": "safetensors"}))
+            if round_number % 3:
+                client.read(choose.randrange(1, 300_000))
+    server.check_at_rest()
+    for seed in range(10, 20):
+        assert server.sources([png_url(seed)]) == ["encoded"], "every page can be had again"
+
+
+def test_a_failing_item_leaves_no_half_state(start, store_folder):
+    """B36: the second item is broken; the first is whole and alone afterwards."""
+    server = start(store=file_store(store_folder))
+    broken = data_url(png(1)[:-40])
+    reply = server.encode([png_url(3), broken])
+    assert reply.status == 400
+    assert reply.error["item"] == 1
+    server.check_at_rest()
+    assert server.encode([png_url(3)]).status == 200
+    assert server.metrics().sum("vitrove_entries", state="filling") == 0
+
+
+@pytest.mark.parametrize("failure", ["nan", "short", "error"])
+def test_bad_output_is_an_error_and_never_cached(start, store_folder, failure):
+    """B37: nothing of it in the pool or in the store."""
+    server = start(encoder=f"{STUB},fail={failure}", store=file_store(store_folder))
+    for _ in range(2):
+        reply = server.encode([png_url(4)])
+        assert reply.status == 500
+        assert reply.error["code"] == "internal"
+    server.check_at_rest()
+    assert server.metrics().sum("vitrove_entries", state="ready") == 0
+    assert server.stop() == 0
+    assert stored_values(store_folder) == []
+    healthy = start(encoder=STUB, store=file_store(store_folder))
+    assert healthy.sources([png_url(4)]) == ["encoded"]
+
+
+def test_reload_swaps_the_model_and_its_keys(start, store_folder):
+    """B38: new weights never get old rows, and an instance on old weights keeps its own."""
+    staying = start(store=file_store(store_folder))
+    reloaded = start(store=file_store(store_folder))
+    old = staying.embeddings([png_url(5)]).raw["embedding"]
+    wait_for_puts(staying)
+    assert reloaded.embeddings([png_url(5)]).raw["embedding"] == old
+
+    answer = reloaded.post("/reload", {"encoder": "stub:dim=64,tokens=16,seed=2"})
+    assert answer.status == 200, answer.body
+    fresh = reloaded.embeddings([png_url(5)])
+    assert fresh.metadata["items"][0]["source"] == "encoded"
+    assert fresh.raw["embedding"] != old
+    wait_for_puts(reloaded)
+    assert staying.embeddings([png_url(5)]).raw["embedding"] == old
+    assert reloaded.post("/reload", {"encoder": "/no/such/model"}).status == 400
+    assert reloaded.embeddings([png_url(5)]).raw["embedding"] == fresh.raw["embedding"]
+
+
+def test_requests_during_a_reload_are_all_answered(start):
+    server = start()
+    stop = threading.Event()
+    statuses = []
+
+    def client(number):
+        while not stop.is_set():
+            statuses.append(server.encode([png_url(number)]).status)
+
+    threads = [threading.Thread(target=client, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for seed in range(2, 8):
+        assert server.post("/reload", {"encoder": f"stub:dim=64,tokens=16,seed={seed}"}).status == 200
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert set(statuses) == {200}
+
+
+def test_encoding_many_then_reading_all_back(start, store_folder, tmp_path):
+    """B35: no entry is a view of an encoder's reused buffer."""
+    golden_server = Server(tmp_path / "golden", "--pool-size", "0")
+    seeds = range(26)
+    golden = [golden_server.embeddings([png_url(seed)]).item(0).tobytes() for seed in seeds]
+    golden_server.stop()
+    server = start(store=file_store(store_folder))
+    server.encode_ok([png_url(seed) for seed in seeds])
+    assert [server.embeddings([png_url(seed)]).item(0).tobytes() for seed in seeds] == golden
+    wait_for_puts(server)
+    server.post("/flush?scope=local")
+    again = server.embeddings([png_url(seed) for seed in seeds])
+    assert {item["source"] for item in again.metadata["items"]} == {"store"}
+    assert [again.item(i).tobytes() for i in seeds] == golden
+
+
+def test_a_storm_of_mixed_requests_ends_with_nothing_pinned(start, store_folder):
+    """B66: hits, misses, doubles, broken items, early leavers, eviction, a flush in between."""
+    server = start("--pool-size", "2MiB", store=file_store(store_folder),
+                   encoder="stub:dim=256,tokens=64,seed=1")
+    end = time.monotonic() + 4
+
+    def client(number):
+        choose = random.Random(number)
+        while time.monotonic() < end:
+            items = [png_url(choose.randrange(40)) for _ in range(choose.randint(1, 4))]
+            kind = choose.random()
+            if kind < 0.1:
+                with RawClient(server.port) as leaver:
+                    leaver.send(encode_request(items, **{"return": "safetensors"}))
+            elif kind < 0.2:
+                assert server.encode(items + ["data:;base64,AAAA"]).status in (400, 415)
+            elif kind < 0.22:
+                assert server.post("/flush?scope=local").status == 200
+            else:
+                assert server.encode(items).status == 200
+
+    in_parallel(8, client)
+    server.check_at_rest()
+    metrics = server.metrics()
+    total = sum(metrics.sum("vitrove_pool_bytes", state=state) for state in ("used", "free"))
+    assert total == 2 << 20, "no page is lost"
