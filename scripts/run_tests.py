@@ -93,14 +93,15 @@ def run_gtest(tally, label, program, env, timeout):
         show_tail(log)
 
 
-def run_pytest(tally, label, build, env, timeout):
+def run_pytest(tally, label, folder, build, env, timeout):
     started = time.monotonic()
     logs = ROOT / "build" / "test-logs" / label
-    report = logs / "e2e.xml"
+    report = logs / f"{folder.name}.xml"
+    logs.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
-    log = logs / "e2e.log"
-    command = [sys.executable, "-m", "pytest", "-q", "-x" if label == "quick" else "--maxfail=20",
-               "-p", "no:cacheprovider", f"--junitxml={report}", "tests/e2e"]
+    log = logs / f"{folder.name}.log"
+    command = [sys.executable, "-m", "pytest", "-q", "--maxfail=20", "-p", "no:cacheprovider",
+               f"--junitxml={report}", folder]
     good = run(command, log, timeout,
                {**env, "VITROVE_BUILD": str(build), "PYTHONDONTWRITEBYTECODE": "1"})
     passed, failed = 0, []
@@ -115,7 +116,7 @@ def run_pytest(tally, label, build, env, timeout):
         failed.append("pytest did not end well")
     if passed == 0 and not failed:
         failed.append("ran no test")
-    tally.add(f"{label} real processes (pytest)", passed, failed, time.monotonic() - started)
+    tally.add(f"{label} tests/{folder.name} (pytest)", passed, failed, time.monotonic() - started)
     if failed:
         show_tail(log, 120)
 
@@ -125,7 +126,8 @@ def run_build_tests(tally, label, build, env, factor):
     for program in sorted((build / "tests").glob("unit_*")):
         if os.access(program, os.X_OK) and program.is_file():
             run_gtest(tally, label, program, env, 300 * factor)
-    run_pytest(tally, label, build, {**env, "VITROVE_TIME_FACTOR": str(factor)}, 600 * factor)
+    run_pytest(tally, label, ROOT / "tests" / "e2e", build,
+               {**env, "VITROVE_TIME_FACTOR": str(factor)}, 600 * factor)
 
 
 def replay_corpora(tally, build):
@@ -160,6 +162,7 @@ def main():
 
     crash = {"VITROVE_CRASH_KILLS": "400"} if args.all else {}
     run_build_tests(tally, "release", build, crash, 1)
+    run_pytest(tally, "release", ROOT / "tests" / "scripts", build, {}, 300)
     replay_corpora(tally, build)
     run_consumer(tally, build)
     if args.all:
