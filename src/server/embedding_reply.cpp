@@ -1,0 +1,189 @@
+#include "server/embedding_reply.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/little_endian.h"
+
+namespace vitrove {
+namespace {
+
+// Ordered, so that equal replies are equal bytes and read well.
+using json = nlohmann::ordered_json;
+
+constexpr std::size_t tensor_alignment = 8;
+
+bool share_shape(const std::vector<EncodedItem>& items) {
+  const auto& first = items.front().view;
+  return std::ranges::all_of(items, [&](const EncodedItem& item) {
+    return item.view.dim() == first.dim() && item.view.dtype() == first.dtype();
+  });
+}
+
+json grid_json(const SideData& side) {
+  if (!side.grid) return nullptr;
+  return json::array({side.grid->t, side.grid->h, side.grid->w});
+}
+
+json item_json(const EncodedItem& item, std::uint64_t offset, bool with_dim) {
+  const auto& side = item.view.side_data();
+  json entry = {
+      {"key", item.key.text()},
+      {"modality", to_string(item.modality)},
+      {"tokens", item.view.rows()},
+      {"offset", offset},
+      {"grid", grid_json(side)},
+      {"timestamps", side.timestamps.empty() ? json(nullptr) : json(side.timestamps)},
+      {"seconds_per_grid", side.seconds_per_grid ? json(*side.seconds_per_grid) : json(nullptr)},
+      {"source", to_string(item.source)},
+      {"encode_ms", static_cast<double>(item.view.encode_cost().count()) / 1000.0}};
+  if (with_dim) {
+    entry["dim"] = item.view.dim();
+    entry["dtype"] = to_string(item.view.dtype());
+  }
+  return entry;
+}
+
+json metadata_json(const ReplyFrame& frame, const std::vector<EncodedItem>& items) {
+  const bool one_shape = share_shape(items);
+  std::uint64_t bytes = 0;
+  std::uint64_t rows = 0;
+  json entries = json::array();
+  for (const auto& item : items) {
+    entries.push_back(item_json(item, one_shape ? rows : 0, !one_shape));
+    bytes += item.view.bytes();
+    rows += item.view.rows();
+  }
+  const auto& first = items.front().view;
+  return {{"req_id", frame.req_id},
+          {"num_parts", frame.num_parts},
+          {"part_idx", frame.part_idx},
+          {"embedding_size", bytes},
+          {"embedding_len", rows},
+          {"embedding_dim", one_shape ? json(first.dim()) : json(nullptr)},
+          {"dtype", one_shape ? json(to_string(first.dtype())) : json(nullptr)},
+          {"items", std::move(entries)}};
+}
+
+std::string_view safetensors_dtype(DType dtype) {
+  switch (dtype) {
+    case DType::float32:
+      return "F32";
+    case DType::float16:
+      return "F16";
+    case DType::bfloat16:
+      return "BF16";
+  }
+  return "F32";
+}
+
+json tensor_json(const EmbeddingView& view, std::uint64_t rows, std::uint64_t begin,
+                 std::uint64_t bytes) {
+  return {{"dtype", safetensors_dtype(view.dtype())},
+          {"shape", json::array({rows, view.dim()})},
+          {"data_offsets", json::array({begin, begin + bytes})}};
+}
+
+json tensors_json(const std::vector<EncodedItem>& items) {
+  json tensors = json::object();
+  std::uint64_t bytes = 0;
+  if (share_shape(items)) {
+    std::uint64_t rows = 0;
+    for (const auto& item : items) {
+      rows += item.view.rows();
+      bytes += item.view.bytes();
+    }
+    tensors["embedding"] = tensor_json(items.front().view, rows, 0, bytes);
+    return tensors;
+  }
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const auto& view = items[i].view;
+    tensors["embedding." + std::to_string(i)] = tensor_json(view, view.rows(), bytes, view.bytes());
+    bytes += view.bytes();
+  }
+  return tensors;
+}
+
+// Length, JSON, and blanks up to the alignment that readers may map the tensors with.
+std::string safetensors_header(const ReplyFrame& frame, const std::vector<EncodedItem>& items) {
+  json header = {{"__metadata__", {{"vitrove", metadata_json(frame, items).dump()}}}};
+  header.update(tensors_json(items));
+  std::string text = header.dump();
+  text.append((tensor_alignment - text.size() % tensor_alignment) % tensor_alignment, ' ');
+  std::string framed(sizeof(std::uint64_t), '\0');
+  store_le(std::as_writable_bytes(std::span(framed)).data(), std::uint64_t{text.size()});
+  return framed + text;
+}
+
+std::string sources_note(const std::vector<EncodedItem>& items) {
+  std::map<std::string_view, int> counts;
+  for (const auto& item : items) ++counts[to_string(item.source)];
+  std::string note;
+  for (const auto& [source, count] : counts) {
+    note += (note.empty() ? "" : " ") + std::string(source) + ":" + std::to_string(count);
+  }
+  return note;
+}
+
+HttpResponse framed_reply(const ReplyFrame& frame, const std::vector<EncodedItem>& items) {
+  HttpResponse response;
+  response.req_id = frame.req_id;
+  response.note = {static_cast<std::uint32_t>(items.size()), sources_note(items)};
+  return response;
+}
+
+// What keeps the rows of a reply in place.
+struct Payload {
+  std::vector<EncodedItem> items;
+  std::vector<ByteAllowance::Share> shares;
+};
+
+HttpResponse payload_reply(const ReplyFrame& frame, std::shared_ptr<Payload> payload) {
+  HttpResponse response = framed_reply(frame, payload->items);
+  response.content_type = "application/octet-stream";
+  response.body = safetensors_header(frame, payload->items);
+  for (const auto& item : payload->items) {
+    const auto runs = item.view.runs();
+    response.parts.insert(response.parts.end(), runs.begin(), runs.end());
+  }
+  response.owner = std::move(payload);
+  return response;
+}
+
+}  // namespace
+
+HttpResponse metadata_reply(const ReplyFrame& frame, const std::vector<EncodedItem>& items) {
+  HttpResponse response = framed_reply(frame, items);
+  response.body = metadata_json(frame, items).dump();
+  return response;
+}
+
+HttpResponse safetensors_reply(const ReplyFrame& frame, std::vector<EncodedItem> items,
+                               ReplyBudget& budget) {
+  auto payload = std::make_shared<Payload>();
+  payload->items = std::move(items);
+  std::vector<EmbeddingView*> views;
+  for (auto& item : payload->items) views.push_back(&item.view);
+  payload->shares = budget.admit(views);
+  return payload_reply(frame, std::move(payload));
+}
+
+std::optional<HttpResponse> pinned_safetensors_reply(const ReplyFrame& frame, EncodedItem& item,
+                                                     ReplyBudget& budget) {
+  ByteAllowance::Share share;
+  if (!budget.admit_pinned(item.view, share)) return std::nullopt;
+  auto payload = std::make_shared<Payload>();
+  payload->items.push_back(std::move(item));
+  payload->shares.push_back(std::move(share));
+  return payload_reply(frame, std::move(payload));
+}
+
+}  // namespace vitrove

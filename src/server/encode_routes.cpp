@@ -1,0 +1,134 @@
+#include "server/encode_routes.h"
+
+#include <string_view>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "server/embedding_reply.h"
+#include "server/encode_body.h"
+#include "server/error_reply.h"
+#include "server/flush_reply.h"
+#include "vitrove/error.h"
+
+namespace vitrove {
+namespace {
+
+constexpr std::string_view key_route = "/embeddings/";
+
+EmbeddingKey key_of(const HttpRequest& request) {
+  const auto key = EmbeddingKey::parse(std::string_view(request.path).substr(key_route.size()));
+  if (!key) throw Error(ErrorCode::invalid_argument, "a key is \"vt1-\" and 64 hex digits");
+  return *key;
+}
+
+[[noreturn]] void nothing_there() {
+  throw Error(ErrorCode::not_found, "no embedding has this key");
+}
+
+bool wants_metadata(const HttpRequest& request) {
+  const auto form = request.query.find("return");
+  if (form == request.query.end() || form->second == "safetensors") return false;
+  if (form->second == "metadata") return true;
+  throw Error(ErrorCode::invalid_argument, "return must be \"metadata\" or \"safetensors\"");
+}
+
+RequestContext context_of(const HttpRequest& request) {
+  return {request.deadline, request.cancel, request.request_id};
+}
+
+EncodedItem found_item(const EmbeddingKey& key, EmbeddingView view, Source source) {
+  const Modality modality = view.modality();
+  return {key, modality, source, std::move(view)};
+}
+
+ReplyFrame frame_of(const HttpRequest& request) { return {request.request_id, 1, 0}; }
+
+}  // namespace
+
+EncodeRoutes::EncodeRoutes(const ServerConfig& config, bool has_tenants, EncodeService& service,
+                           ReplyBudget& budget)
+    : config_(config), has_tenants_(has_tenants), service_(service), budget_(budget) {}
+
+std::vector<Route> EncodeRoutes::routes() {
+  Route encode_route{"POST",         "/encode",
+                     "/encode",      Lane::service,
+                     Access::caller, [this](HttpRequest& request) { return encode(request); }};
+  encode_route.body_limit = config_.max_body_bytes;
+  Route get_route{
+      "GET",         key_route,      "/embeddings/{key}",
+      Lane::service, Access::caller, [this](HttpRequest& request) { return get(request); }};
+  get_route.quick = [this](HttpRequest& request) { return get_from_pool(request); };
+  Route remove_route{
+      "DELETE",      key_route,     "/embeddings/{key}",
+      Lane::service, Access::admin, [this](HttpRequest& request) { return remove(request); }};
+  return {std::move(encode_route), std::move(get_route), std::move(remove_route)};
+}
+
+HttpResponse EncodeRoutes::encode(HttpRequest& request) {
+  std::string req_id = request.request_id;
+  return reply_or_error(req_id, [&] {
+    EncodeBody body = parse_encode_body(request.body, config_.max_items, req_id);
+    request.body = {};
+    EncodeRequest work;
+    work.req_id = req_id;
+    work.items = std::move(body.items);
+    work.tenant = request.tenant;
+    work.deadline = request.deadline;
+    work.cancel = request.cancel;
+    auto items = service_.encode(std::move(work));
+    const ReplyFrame frame{req_id, body.num_parts, body.part_idx};
+    if (body.form == ReturnForm::metadata) return metadata_reply(frame, items);
+    return safetensors_reply(frame, std::move(items), budget_);
+  });
+}
+
+// The tenant whose embeddings the caller may see; nothing when he may see all.
+std::optional<Digest256> EncodeRoutes::visible_tenant(const HttpRequest& request) const {
+  if (!has_tenants_ || request.is_admin) return std::nullopt;
+  return tenant_digest(request.tenant);
+}
+
+std::optional<HttpResponse> EncodeRoutes::get_from_pool(HttpRequest& request) {
+  try {
+    const EmbeddingKey key = key_of(request);
+    if (wants_metadata(request)) return std::nullopt;
+    EmbeddingView view = service_.controller().try_get(key);
+    if (!view) return std::nullopt;
+    const auto tenant = visible_tenant(request);
+    if (tenant && view.tenant() != *tenant) nothing_there();
+    EncodedItem item = found_item(key, std::move(view), Source::local);
+    // Copying, where pins are short, is for the other threads.
+    return pinned_safetensors_reply(frame_of(request), item, budget_);
+  } catch (...) {
+    return error_reply(current_error(), request.request_id);
+  }
+}
+
+HttpResponse EncodeRoutes::get(HttpRequest& request) {
+  return reply_or_error(request.request_id, [&] {
+    const EmbeddingKey key = key_of(request);
+    const bool as_metadata = wants_metadata(request);
+    auto hit = service_.controller().find(key, visible_tenant(request), context_of(request));
+    if (!hit) nothing_there();
+    std::vector<EncodedItem> items;
+    items.push_back(found_item(key, std::move(hit->view), hit->source));
+    if (as_metadata) return metadata_reply(frame_of(request), items);
+    return safetensors_reply(frame_of(request), std::move(items), budget_);
+  });
+}
+
+HttpResponse EncodeRoutes::remove(HttpRequest& request) {
+  return reply_or_error(request.request_id, [&] {
+    const EmbeddingKey key = key_of(request);
+    const FlushReport report =
+        service_.controller().remove(key, visible_tenant(request), context_of(request));
+    if (total_removed(report) == 0) nothing_there();
+    HttpResponse response;
+    response.req_id = request.request_id;
+    response.body = nlohmann::json{{"key", key.text()}, {"tiers", tiers_json(report)}}.dump();
+    return response;
+  });
+}
+
+}  // namespace vitrove

@@ -1,0 +1,37 @@
+// POST /encode, and GET and DELETE of /embeddings/{key}.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "server/encode_service.h"
+#include "server/http_message.h"
+#include "server/reply_budget.h"
+#include "server/router.h"
+#include "server/server_config.h"
+
+namespace vitrove {
+
+class EncodeRoutes {
+ public:
+  // All outlive the routes. `has_tenants`: routes by key show a caller his own tenant's only.
+  EncodeRoutes(const ServerConfig& config, bool has_tenants, EncodeService& service,
+               ReplyBudget& budget);
+
+  std::vector<Route> routes();
+
+ private:
+  HttpResponse encode(HttpRequest& request);
+  HttpResponse get(HttpRequest& request);
+  std::optional<HttpResponse> get_from_pool(HttpRequest& request);
+  HttpResponse remove(HttpRequest& request);
+
+  std::optional<Digest256> visible_tenant(const HttpRequest& request) const;
+
+  const ServerConfig& config_;
+  const bool has_tenants_;
+  EncodeService& service_;
+  ReplyBudget& budget_;
+};
+
+}  // namespace vitrove

@@ -1,0 +1,28 @@
+// What a flush or a removal took away, tier by tier.
+#pragma once
+
+#include <cstdint>
+
+#include <nlohmann/json.hpp>
+
+#include "vitrove/embedding_cache_controller.h"
+
+namespace vitrove {
+
+// [{"name": "pool", "removed": 3}, {"name": "mooncake", "removed": null}]
+inline nlohmann::json tiers_json(const FlushReport& report) {
+  auto tiers = nlohmann::json::array();
+  for (const auto& tier : report.tiers) {
+    tiers.push_back(
+        {{"name", tier.name}, {"removed", tier.removed ? nlohmann::json(*tier.removed) : nullptr}});
+  }
+  return tiers;
+}
+
+inline std::uint64_t total_removed(const FlushReport& report) {
+  std::uint64_t total = 0;
+  for (const auto& tier : report.tiers) total += tier.removed.value_or(0);
+  return total;
+}
+
+}  // namespace vitrove

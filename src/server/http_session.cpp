@@ -1,0 +1,426 @@
+#include "server/http_session.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/error.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/rfc7230.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <sys/socket.h>
+
+#include "server/error_reply.h"
+#include "server/response_head.h"
+
+namespace vitrove {
+namespace {
+
+namespace net = boost::asio;
+namespace http = boost::beast::http;
+using boost::system::error_code;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint32_t max_head_bytes = 16 * 1024;
+// What a client that was refused may still send before we hang up, and for how long.
+constexpr std::size_t linger_bytes = 64 * 1024 * 1024;
+constexpr std::chrono::seconds linger_time{2};
+// Connections that have not asked anything yet when the server drains.
+constexpr std::chrono::seconds drain_grace{1};
+
+struct BadHead {
+  int status;
+  std::string_view code;
+  std::string_view message;
+};
+
+BadHead describe(const error_code& error) {
+  if (error == http::error::header_limit || error == http::error::buffer_overflow) {
+    return {431, "too_large", "the request's head is too large"};
+  }
+  return {400, "invalid_argument", "not a valid HTTP request"};
+}
+
+class Session final : public Connection, public std::enable_shared_from_this<Session> {
+ public:
+  Session(net::ip::tcp::socket socket, HttpHandler& handler, const SessionLimits& limits,
+          ByteAllowance& bodies, SessionRegistry& registry)
+      : socket_(std::move(socket)),
+        timer_(socket_.get_executor()),
+        handler_(handler),
+        limits_(limits),
+        bodies_(bodies),
+        registry_(registry) {}
+  ~Session() override {
+    release_body();
+    registry_.remove(this);
+  }
+
+  void start() {
+    net::dispatch(socket_.get_executor(), [self = shared_from_this()] { self->read_head(); });
+  }
+
+  void drain() override {
+    net::post(socket_.get_executor(), [self = shared_from_this()] { self->on_drain(); });
+  }
+  void abort() override {
+    net::post(socket_.get_executor(), [self = shared_from_this()] { self->close(); });
+  }
+
+ private:
+  enum class State { reading_head, reading_body, working, writing, lingering, closed };
+
+  // --- reading ---------------------------------------------------------------------------------
+
+  void read_head() {
+    state_ = State::reading_head;
+    request_ = {};
+    stop_ = {};
+    parser_.emplace();
+    parser_->header_limit(max_head_bytes);
+    parser_->body_limit(boost::none);  // set by the route
+    set_due(draining_ ? Clock::now() + drain_grace : Clock::now() + limits_.idle_timeout);
+    http::async_read_header(
+        socket_, buffer_, *parser_,
+        [self = shared_from_this()](error_code error, std::size_t) { self->on_head(error); });
+  }
+
+  void on_head(error_code error) {
+    if (state_ == State::closed) return;
+    if (error) return on_read_error(error);
+    ++served_;
+    take_head();
+    Admission admission = handler_.admit(request_);
+    if (admission.refusal) return refuse(std::move(*admission.refusal));
+    const auto length = parser_->content_length();
+    if (length && *length > admission.body_limit) return refuse_body();
+    parser_->body_limit(admission.body_limit);
+    if (!reserve_body(length ? *length : 0)) return refuse(no_room());
+    state_ = State::reading_body;
+    set_due(request_.deadline);
+    if (wants_continue()) return write_continue();
+    read_body();
+  }
+
+  void on_read_error(error_code error) {
+    if (error == http::error::body_limit) return refuse_body();
+    const bool is_malformed =
+        error.category() == http::make_error_code(http::error::bad_method).category() &&
+        error != http::error::end_of_stream && error != http::error::partial_message;
+    if (!is_malformed) return close();
+    if (request_.request_id.empty()) request_.request_id = make_req_id();
+    const BadHead bad = describe(error);
+    refuse(error_reply(bad.status, bad.code, bad.message, request_.request_id));
+  }
+
+  void take_head() {
+    const auto& head = parser_->get();
+    request_.received = Clock::now();
+    request_.method = std::string_view(head.method_string().data(), head.method_string().size());
+    is_head_request_ = request_.method == "HEAD";
+    keep_alive_ = parser_->keep_alive();
+    const auto authorization = head[http::field::authorization];
+    request_.authorization = std::string_view(authorization.data(), authorization.size());
+    const auto id = head["X-Request-Id"];
+    if (is_valid_req_id({id.data(), id.size()})) request_.request_id.assign(id.data(), id.size());
+    const std::string target(head.target().data(), head.target().size());
+    // What cannot be parsed has an empty path, which no route has.
+    if (!parse_target(target, request_)) request_.path.clear();
+    request_.cancel = stop_.get_token();
+  }
+
+  bool wants_continue() const {
+    const auto& head = parser_->get();
+    return head.version() >= 11 && !parser_->is_done() && buffer_.size() == 0 &&
+           boost::beast::iequals(head[http::field::expect], "100-continue");
+  }
+
+  void write_continue() {
+    static constexpr std::string_view text = "HTTP/1.1 100 Continue\r\n\r\n";
+    net::async_write(socket_, net::buffer(text),
+                     [self = shared_from_this()](error_code error, std::size_t) {
+                       if (self->state_ == State::closed) return;
+                       if (error) return self->close();
+                       self->read_body();
+                     });
+  }
+
+  void read_body() {
+    if (parser_->is_done()) return on_request();
+    http::async_read_some(
+        socket_, buffer_, *parser_,
+        [self = shared_from_this()](error_code error, std::size_t) { self->on_body(error); });
+  }
+
+  void on_body(error_code error) {
+    if (state_ != State::reading_body) return;
+    if (is_late_) return refuse(too_late());
+    if (error) return on_read_error(error);
+    const std::uint64_t held = parser_->get().body().size();
+    if (held > reserved_ && !reserve_body(held - reserved_)) return refuse(no_room());
+    read_body();
+  }
+
+  bool reserve_body(std::uint64_t bytes) {
+    if (bytes == 0) return true;
+    if (!bodies_.take(bytes)) return false;
+    reserved_ += bytes;
+    return true;
+  }
+  void release_body() { bodies_.give_back(std::exchange(reserved_, 0)); }
+
+  // --- working ---------------------------------------------------------------------------------
+
+  void on_request() {
+    state_ = State::working;
+    request_.body = std::move(parser_->get().body());
+    const std::uint64_t turn = ++turn_;
+    HttpRequest request = request_;  // what the reply is booked under stays here
+    request.body = std::move(request_.body);
+    auto answered = std::make_shared<std::atomic<bool>>(false);
+    handler_.handle(std::move(request),
+                    [self = shared_from_this(), turn, answered](HttpResponse response) {
+                      if (answered->exchange(true)) return;
+                      net::dispatch(self->socket_.get_executor(),
+                                    [self, turn, response = std::move(response)]() mutable {
+                                      self->on_response(turn, std::move(response));
+                                    });
+                    });
+    if (state_ == State::working) watch_client();
+  }
+
+  // Nothing should come while the client waits, but its end.
+  void watch_client() {
+    if (watching_) return;
+    watching_ = true;
+    socket_.async_wait(net::ip::tcp::socket::wait_read,
+                       [self = shared_from_this()](error_code error) {
+                         self->watching_ = false;
+                         if (!error && self->state_ == State::working) self->on_readable();
+                       });
+  }
+
+  void on_readable() {
+    char byte;
+    const auto got = ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (got > 0) return;  // the next request, sent ahead
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return watch_client();
+    close();
+  }
+
+  void on_response(std::uint64_t turn, HttpResponse response) {
+    if (state_ != State::working || turn != turn_) return;
+    write(std::move(response));
+  }
+
+  // --- writing ---------------------------------------------------------------------------------
+
+  // Ends a request whose body was not, or not wholly, read.
+  void refuse(HttpResponse response) {
+    if (!parser_->is_done()) response.close = true;
+    write(std::move(response));
+  }
+  void refuse_body() {
+    if (request_.request_id.empty()) request_.request_id = make_req_id();
+    refuse(error_reply(413, "too_large", "the body is larger than this route takes",
+                       request_.request_id));
+  }
+  HttpResponse no_room() const {
+    return error_reply(429, "queue_full", "too many request bodies are held", request_.request_id);
+  }
+  HttpResponse too_late() const {
+    return error_reply(504, "deadline_exceeded", "the request took too long", request_.request_id);
+  }
+
+  void write(HttpResponse response) {
+    state_ = State::writing;
+    release_body();
+    response_ = std::move(response);
+    if (response_.req_id.empty()) response_.req_id = request_.request_id;
+    handler_.on_reply(request_, response_);
+    if (draining_ || !keep_alive_) response_.close = true;
+    head_ = response_head(response_);
+    pending_.clear();
+    pending_.push_back(net::buffer(head_));
+    if (!is_head_request_) {
+      pending_.push_back(net::buffer(response_.body));
+      for (const auto& part : response_.parts) {
+        pending_.push_back(net::const_buffer(part.data(), part.size()));
+      }
+    }
+    next_pending_ = 0;
+    write_some();
+  }
+
+  void write_some() {
+    set_due(Clock::now() + limits_.send_stall_timeout);
+    const std::span<const net::const_buffer> rest = std::span(pending_).subspan(next_pending_);
+    socket_.async_write_some(rest, [self = shared_from_this()](error_code error, std::size_t sent) {
+      self->on_written(error, sent);
+    });
+  }
+
+  void on_written(error_code error, std::size_t sent) {
+    if (state_ != State::writing) return;
+    if (error) return close();
+    while (next_pending_ < pending_.size() && sent >= pending_[next_pending_].size()) {
+      sent -= pending_[next_pending_++].size();
+    }
+    if (next_pending_ == pending_.size()) return on_reply_sent();
+    pending_[next_pending_] += sent;
+    write_some();
+  }
+
+  void on_reply_sent() {
+    const bool ends = response_.close || draining_;
+    response_ = {};  // gives pins back
+    if (!ends) return read_head();
+    const bool has_unread = !parser_->is_done() || buffer_.size() > 0;
+    if (!has_unread) return close();
+    linger();
+  }
+
+  // --- ending ----------------------------------------------------------------------------------
+
+  // Closing with unread input would reset the connection, and the reply might be lost with it.
+  void linger() {
+    state_ = State::lingering;
+    error_code ignored;
+    socket_.shutdown(net::ip::tcp::socket::shutdown_send, ignored);
+    set_due(Clock::now() + linger_time);
+    discard();
+  }
+
+  void discard() {
+    socket_.async_read_some(net::buffer(scratch_),
+                            [self = shared_from_this()](error_code error, std::size_t got) {
+                              self->discarded_ += got;
+                              if (self->state_ != State::lingering) return;
+                              if (error || self->discarded_ > linger_bytes) return self->close();
+                              self->discard();
+                            });
+  }
+
+  void close() {
+    if (state_ == State::closed) return;
+    state_ = State::closed;
+    stop_.request_stop();
+    release_body();
+    response_ = {};
+    error_code ignored;
+    socket_.shutdown(net::ip::tcp::socket::shutdown_both, ignored);
+    socket_.close(ignored);
+    timer_.cancel();
+  }
+
+  void on_drain() {
+    draining_ = true;
+    if (state_ != State::reading_head) return;
+    error_code ignored;
+    const bool has_input = buffer_.size() > 0 || socket_.available(ignored) > 0;
+    if (served_ > 0 && !has_input) return close();
+    set_due(std::min(due_, Clock::now() + drain_grace));
+  }
+
+  // --- time ------------------------------------------------------------------------------------
+
+  // One timer for everything: a later due time costs nothing, since the timer looks again when it
+  // fires; only an earlier one has to set it anew.
+  void set_due(Clock::time_point due) {
+    due_ = due;
+    if (armed_until_ <= due_) return;
+    arm();
+  }
+
+  void arm() {
+    armed_until_ = due_;
+    timer_.expires_at(due_);
+    timer_.async_wait([weak = weak_from_this()](error_code error) {
+      const auto self = weak.lock();
+      if (!self || error || self->state_ == State::closed) return;
+      self->on_timer();
+    });
+  }
+
+  void on_timer() {
+    armed_until_ = Clock::time_point::max();
+    if (Clock::now() < due_) return arm();
+    on_due();
+  }
+
+  void on_due() {
+    switch (state_) {
+      case State::reading_body: {
+        is_late_ = true;
+        error_code ignored;
+        socket_.cancel(ignored);
+        return;
+      }
+      case State::working: {
+        ++turn_;  // whatever comes later is not the answer
+        stop_.request_stop();
+        return write(too_late());
+      }
+      default:
+        return close();
+    }
+  }
+
+  net::ip::tcp::socket socket_;
+  net::steady_timer timer_;
+  HttpHandler& handler_;
+  const SessionLimits limits_;
+  ByteAllowance& bodies_;
+  SessionRegistry& registry_;
+
+  State state_ = State::reading_head;
+  bool draining_ = false;
+  bool keep_alive_ = true;
+  bool is_head_request_ = false;
+  bool is_late_ = false;
+  bool watching_ = false;
+  std::uint64_t served_ = 0;
+  std::uint64_t turn_ = 0;
+  std::uint64_t reserved_ = 0;  // of the allowance for bodies
+
+  boost::beast::flat_buffer buffer_;
+  std::optional<http::request_parser<http::string_body>> parser_;
+  HttpRequest request_;
+  std::stop_source stop_;
+
+  HttpResponse response_;
+  std::string head_;
+  std::vector<net::const_buffer> pending_;
+  std::size_t next_pending_ = 0;
+
+  std::array<char, 4096> scratch_;
+  std::size_t discarded_ = 0;
+
+  Clock::time_point due_ = Clock::time_point::max();
+  Clock::time_point armed_until_ = Clock::time_point::max();
+};
+
+}  // namespace
+
+void start_http_session(net::ip::tcp::socket socket, HttpHandler& handler,
+                        const SessionLimits& limits, ByteAllowance& bodies,
+                        SessionRegistry& registry) {
+  auto session = std::make_shared<Session>(std::move(socket), handler, limits, bodies, registry);
+  registry.add(session);
+  session->start();
+}
+
+}  // namespace vitrove

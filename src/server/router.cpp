@@ -1,0 +1,166 @@
+#include "server/router.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "server/error_reply.h"
+
+namespace vitrove {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+bool matches(const Route& route, std::string_view path) {
+  const bool takes_segment = route.path.size() > 1 && route.path.ends_with('/');
+  if (!takes_segment) return path == route.path;
+  return path.starts_with(route.path) && path.size() > route.path.size() &&
+         path.find('/', route.path.size()) == std::string_view::npos;
+}
+
+void add_method(std::string& list, std::string_view method) {
+  if (!list.empty()) list += ", ";
+  list += method;
+  if (method == "GET") list += ", HEAD";
+}
+
+HttpResponse no_content(const std::string& allowed) {
+  HttpResponse response;
+  response.status = 204;
+  response.content_type.clear();
+  response.headers.emplace_back("Allow", allowed);
+  return response;
+}
+
+// Travels with a job. A job that is dropped unrun (the server is stopping) still gets its answer.
+class PendingJob {
+ public:
+  PendingJob(HttpRequest request, Responder respond)
+      : request_(std::move(request)), respond_(std::move(respond)) {}
+  PendingJob(const PendingJob&) = delete;
+  PendingJob& operator=(const PendingJob&) = delete;
+  ~PendingJob() {
+    if (respond_) respond_(error_reply(503, "unavailable", "the server is stopping", req_id()));
+  }
+
+  void run() {
+    // Whoever has left, or waited too long, has had his answer.
+    if (request_.cancel.stop_requested()) {
+      respond_ = nullptr;
+      return;
+    }
+    HttpResponse response =
+        reply_or_error(req_id(), [this] { return request_.route->handler(request_); });
+    std::exchange(respond_, nullptr)(std::move(response));
+  }
+
+  void refuse() {
+    std::exchange(respond_, nullptr)(
+        error_reply(429, "queue_full", "too many requests are waiting", req_id()));
+  }
+
+ private:
+  const std::string& req_id() const { return request_.request_id; }
+
+  HttpRequest request_;
+  Responder respond_;
+};
+
+}  // namespace
+
+Router::Router(std::vector<Route> routes, const AccessControl& access, Lanes lanes,
+               std::chrono::microseconds request_timeout, const std::atomic<Phase>& phase,
+               ReplyObserver& observer)
+    : routes_(std::move(routes)),
+      access_(access),
+      lanes_(lanes),
+      request_timeout_(request_timeout),
+      phase_(phase),
+      observer_(observer) {}
+
+const Route* Router::find(const HttpRequest& request, std::string& allowed) const {
+  const std::string_view method = request.method == "HEAD" ? "GET" : request.method;
+  for (const auto& route : routes_) {
+    if (!matches(route, request.path)) continue;
+    if (route.method == method) return &route;
+    add_method(allowed, route.method);
+  }
+  return nullptr;
+}
+
+Admission Router::admit(HttpRequest& request) {
+  if (request.request_id.empty()) request.request_id = make_req_id();
+  request.deadline = request.received + request_timeout_;
+  Admission admission;
+  admission.refusal = refuse(request);
+  if (request.route != nullptr) {
+    admission.body_limit = request.route->body_limit;
+    request.deadline = request.received + std::max(request_timeout_, request.route->patience);
+  }
+  return admission;
+}
+
+std::optional<HttpResponse> Router::refuse(HttpRequest& request) const {
+  std::string allowed;
+  request.route = find(request, allowed);
+  if (request.route == nullptr) {
+    if (request.method == "OPTIONS" && request.path == "*")
+      return no_content("GET, HEAD, POST, DELETE");
+    if (allowed.empty()) return error_reply(404, "not_found", "no such route", request.request_id);
+    allowed += ", OPTIONS";
+    if (request.method == "OPTIONS") return no_content(allowed);
+    auto response =
+        error_reply(405, "method_not_allowed", "this route takes " + allowed, request.request_id);
+    response.headers.emplace_back("Allow", allowed);
+    return response;
+  }
+  try {
+    access_.check(request.route->access, request);
+  } catch (const Error& error) {
+    return error_reply(error, request.request_id);
+  }
+  if (phase_ == Phase::draining && !request.route->is_served_draining) {
+    auto response = error_reply(503, "unavailable", "the server is draining", request.request_id);
+    response.close = true;
+    return response;
+  }
+  const WorkerPool* pool = pool_of(request.route->lane);
+  if (pool != nullptr && pool->full()) {
+    return error_reply(429, "queue_full", "too many requests are waiting", request.request_id);
+  }
+  return std::nullopt;
+}
+
+void Router::handle(HttpRequest request, Responder respond) {
+  const Route& route = *request.route;
+  if (route.quick) {
+    auto response = route.quick(request);
+    if (response) return respond(std::move(*response));
+  }
+  WorkerPool* pool = pool_of(route.lane);
+  auto job = std::make_shared<PendingJob>(std::move(request), std::move(respond));
+  if (pool == nullptr) return job->run();
+  if (!pool->submit([job] { job->run(); })) job->refuse();
+}
+
+void Router::on_reply(const HttpRequest& request, const HttpResponse& response) {
+  const auto took =
+      std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - request.received);
+  observer_.replied(request, response, took);
+}
+
+WorkerPool* Router::pool_of(Lane lane) const {
+  switch (lane) {
+    case Lane::io:
+      return nullptr;
+    case Lane::control:
+      return &lanes_.control;
+    case Lane::admin:
+      return &lanes_.admin;
+    case Lane::service:
+      return &lanes_.service;
+  }
+  return nullptr;
+}
+
+}  // namespace vitrove
