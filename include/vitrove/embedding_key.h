@@ -3,7 +3,8 @@
 // A key is SHA-256 over a versioned, typed, length-framed encoding of everything that can change
 // the embedding's bytes (design section 3). Two items that may have different rows never share a
 // key; the same item has the same key in every process, on every machine, for ever: golden vectors
-// in tests/unit/identity pin it. Numbers are little-endian whatever the host.
+// (tests/data/golden_keys.json), made by a second implementation, pin it. The encoding is described
+// in docs/value-format.md. Numbers are little-endian whatever the host.
 //
 // Pure functions, thread-safe.
 #pragma once
@@ -26,6 +27,7 @@ struct EmbeddingKey {
 
   // "vt1-" and 64 lower-case hex digits.
   std::string text() const;
+  // That spelling and no other; anything else is nothing.
   static std::optional<EmbeddingKey> parse(std::string_view text);
 
   auto operator<=>(const EmbeddingKey&) const = default;
@@ -50,7 +52,7 @@ struct KeyParts {
   Digest256 content;
   Modality modality = Modality::image;
   Digest256 model_fingerprint;
-  std::vector<PipelineVersion> pipeline;  // order does not matter: sorted before hashing
+  std::vector<PipelineVersion> pipeline;  // a set: sorted, repetitions dropped
   ResolvedParams preprocessing;
   DType dtype = DType::float32;
   std::uint32_t dim = 0;
@@ -59,6 +61,7 @@ struct KeyParts {
   std::string tenant;  // empty by default; from the authenticated side only
 };
 
+// Throws Error{invalid_argument} when a parameter is NaN.
 EmbeddingKey make_key(const KeyParts& parts);
 
 // One tensor of a preprocessed item, for the feature digest.
@@ -70,7 +73,7 @@ struct FeatureTensor {
 };
 
 // Digest of preprocessed tensors with names, shapes and dtypes, plus grid and side data (encoded by
-// SideData::encode). Order of tensors counts.
+// SideData::encode). Order of tensors counts. The bytes are hashed where they are.
 Digest256 feature_digest(std::span<const FeatureTensor> tensors,
                          std::span<const std::byte> side_data);
 

@@ -23,7 +23,8 @@ struct FingerprintParts {
 
 Digest256 model_fingerprint(const FingerprintParts& parts);
 
-// Throws Error{not_found} when the file cannot be read.
+// SHA-256 of a file's content; reading and hashing overlap. Throws Error{not_found} when it is not
+// a regular file that can be read.
 Digest256 digest_file(const std::filesystem::path& path);
 
 }  // namespace vitrove

@@ -3,7 +3,8 @@
 // A parameter left at its default and the same value given explicitly make the same ResolvedParams
 // (field case B22), so a Preprocessor fills in every name it knows before anything is hashed.
 // `canonical()` is a typed, length-framed byte string, sorted by name: 1 and 1.0 and "1" and true
-// differ, and no two different sets of parameters encode alike (field cases B18, B21).
+// differ, and no two different sets of parameters encode alike (field cases B18, B21). -0.0 counts
+// as 0.0; NaN is refused with Error{invalid_argument}, since it equals nothing, not even itself.
 #pragma once
 
 #include <cstdint>

@@ -42,6 +42,7 @@ struct ValueHeader {
   std::uint64_t encode_cost_us = 0;  // what a hit saves
   std::array<std::byte, 16> payload_checksum{};
 
+  // Exact for every header that parse_header let pass; others may overflow.
   std::uint64_t row_bytes() const { return std::uint64_t{dim} * element_size(dtype); }
   std::uint64_t payload_bytes() const { return rows * row_bytes(); }
   std::uint64_t value_bytes() const { return value_header_size + payload_bytes() + side_bytes; }
@@ -70,13 +71,16 @@ std::string_view to_string(Reject reason);
 
 using HeaderBytes = std::array<std::byte, value_header_size>;
 
-// Fills in magic, versions and the header checksum. The reserve is zero.
+// Fills in magic, versions, the redundant sizes and the header checksum. The reserve is zero.
+// Throws Error{internal} for a header that parse_header would refuse as out of range: an embedding
+// without rows or dim, an alias with rows or without room for its target, too much side data.
 HeaderBytes encode_header(const ValueHeader& header);
 
 // `object_bytes` is the size of the whole stored object. On Reject::none `out` is complete.
 Reject parse_header(std::span<const std::byte> bytes, std::uint64_t object_bytes, ValueHeader& out);
 
-// What a reader needs a value to be.
+// What a reader needs a value to be. Of an alias, which has no rows, only key, model, tenant and
+// modality are compared.
 struct ValueExpectation {
   EmbeddingKey key;
   Digest256 model_fingerprint;
@@ -107,7 +111,7 @@ class PayloadChecksum {
   std::unique_ptr<State> state_;
 };
 
-// True when every element is finite. Works on any byte count that is a multiple of the element.
+// True when every element is finite. Takes whole elements at any alignment.
 bool all_finite(std::span<const std::byte> rows, DType dtype);
 
 }  // namespace vitrove
