@@ -164,13 +164,23 @@ std::optional<HttpFetcher::Failure> HttpFetcher::failure_of(const TransferResult
   return std::nullopt;
 }
 
+// The same rules as for the first URL, but a malformed one is the origin's fault.
+HttpUrl HttpFetcher::parse_redirect(const std::string& location) const {
+  try {
+    return parse_http_url(location, rules_);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::invalid_argument) throw;
+    throw fetch_error("the media's origin redirects to something else than http(s)", {});
+  }
+}
+
 HttpFetcher::Outcome HttpFetcher::follow(HttpUrl url, const Budget& budget) const {
   std::unique_ptr<Session> session = borrow_session();
   for (int hop = 0; hop <= policy_.max_redirects; ++hop) {
     HttpTransfer transfer(session->easy(), session->multi(), policy_, rules_);
     TransferResult result = transfer.run(url, resolve_, budget.end, budget.cancel);
     if (is_redirect(result)) {
-      url = parse_http_url(result.location, rules_);
+      url = parse_redirect(result.location);
       continue;
     }
     return_session(std::move(session));

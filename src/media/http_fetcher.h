@@ -49,6 +49,7 @@ class HttpFetcher {
   };
 
   Outcome follow(HttpUrl url, const Budget& budget) const;
+  HttpUrl parse_redirect(const std::string& location) const;
   std::optional<Failure> failure_of(const TransferResult& result, const HttpUrl& url,
                                     const Budget& budget) const;
   static Error overdue(const Budget& budget);
