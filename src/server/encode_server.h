@@ -5,7 +5,7 @@
 //   server.begin_drain();          // from a signal-handling thread: see below
 //   server.wait();                 // until drained, or forced
 //
-// Draining: /ready and new work answer 503 at once; after `drain_delay` the listener closes;
+// Draining: /ready answers 503 at once; after `drain_delay` the listener closes, new work gets 503,
 // running requests end and queued puts are flushed within `drain_timeout`; then wait() returns.
 // force_stop() ends it at once. Both may be called from any thread, and again, but not from a
 // signal handler itself.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <future>
 #include <string>
 #include <thread>
 #include <utility>
@@ -29,6 +30,7 @@ using net::ip::tcp;
 
 // How long to hold still when the process has no descriptor left.
 constexpr std::chrono::milliseconds accept_pause{100};
+constexpr std::chrono::seconds abort_patience{5};
 
 std::vector<tcp::endpoint> resolve(const std::string& host, std::uint16_t port) {
   error_code error;
@@ -77,6 +79,7 @@ struct HttpListener::Impl {
   void accept();
   void take(tcp::socket socket);
   void empty_backlog();
+  void close_door();
   void run_io();
 
   const ListenerOptions options;
@@ -188,14 +191,23 @@ void HttpListener::start() {
 std::uint16_t HttpListener::port() const { return impl_->port; }
 
 void HttpListener::drain() {
-  net::post(impl_->strand, [this] {
-    if (std::exchange(impl_->draining, true)) return;
-    impl_->empty_backlog();
-    error_code ignored;
-    impl_->acceptor.close(ignored);
-    impl_->pause.cancel();
-    impl_->registry.drain_all();
+  if (impl_->threads.empty()) return;
+  std::promise<void> done;
+  net::post(impl_->strand, [this, &done] {
+    impl_->close_door();
+    done.set_value();
   });
+  done.get_future().wait();
+}
+
+// Runs on the strand.
+void HttpListener::Impl::close_door() {
+  if (std::exchange(draining, true)) return;
+  empty_backlog();
+  error_code ignored;
+  acceptor.close(ignored);
+  pause.cancel();
+  registry.drain_all();
 }
 
 bool HttpListener::wait_idle(std::chrono::steady_clock::time_point deadline) {
@@ -212,8 +224,8 @@ void HttpListener::stop() {
   });
   impl_->registry.abort_all();
   impl_->work.reset();
-  // Sessions whose request still runs are kept by its responder: their end is not waited for.
-  impl_->registry.wait_empty(std::chrono::steady_clock::now() + std::chrono::milliseconds(200));
+  // Their work is told to stop there, so this is worth waiting for.
+  impl_->registry.wait_empty(std::chrono::steady_clock::now() + abort_patience);
   impl_->context.stop();
   for (auto& thread : impl_->threads) thread.join();
   impl_->threads.clear();

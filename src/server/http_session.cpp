@@ -324,6 +324,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     socket_.shutdown(net::ip::tcp::socket::shutdown_both, ignored);
     socket_.close(ignored);
     timer_.cancel();
+    registry_.remove(this);  // although a responder may hold the object for longer
   }
 
   void on_drain() {
