@@ -29,6 +29,8 @@
 #include <string>
 #include <vector>
 
+#include "vitrove/small_vector.h"
+
 namespace vitrove {
 
 struct PageRun {
@@ -56,7 +58,7 @@ struct PageRuns {
     std::uint64_t bytes = 0;  // rows * row_bytes, plus the tail in the last run
     bool operator==(const Segment&) const = default;
   };
-  std::vector<Segment> segments;  // small; one in the common case
+  SmallVector<Segment, 1> segments;  // one in the common case
 
   std::uint64_t pages() const;
   std::uint64_t bytes() const;
@@ -129,9 +131,10 @@ class PagePool {
   std::uint32_t longest_free_run() const;
 
   // To direct eviction at neighbours when a row is larger than a page: mark each allocation with
-  // whose it is, then look at the blocks that lie around a run, in page order, as far as `reach`
-  // pages to either side (the run's own block included).
+  // whose it is, then look at the blocks in page order; all of them, or those that lie within
+  // `reach` pages of a run (with the run itself).
   void set_owner(const PageRuns& runs, std::uint32_t owner);
+  std::vector<PageBlock> blocks() const;
   std::vector<PageBlock> blocks_around(const PageRun& run, std::uint32_t reach) const;
 
   // Staging: pages of one contiguous block for values in passing; bounded; nothing when exhausted

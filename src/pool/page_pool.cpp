@@ -137,6 +137,7 @@ std::optional<PageRuns> PagePool::allocate_payload(std::uint64_t payload_bytes,
 }
 
 void PagePool::release(const PageRuns& runs) {
+  for (const auto& segment : runs.segments) impl_->pages.prefetch(segment.run);
   const std::scoped_lock lock(impl_->mutex);
   for (const auto& segment : runs.segments) {
     if (impl_->pages.is_taken(segment.run)) continue;
@@ -151,21 +152,22 @@ void PagePool::release(const PageRuns& runs) {
 
 void PagePool::trim_to_rows(PageRuns& runs, std::uint64_t row_bytes) {
   const std::uint64_t page = page_bytes();
+  PageRuns kept;
   const std::scoped_lock lock(impl_->mutex);
-  for (auto& segment : runs.segments) {
+  for (auto segment : runs.segments) {
     segment.bytes = std::min(segment.bytes, segment.rows * row_bytes);
     const auto count = static_cast<std::uint32_t>((segment.bytes + page - 1) / page);
     const PageRun rest{segment.run.first + count, segment.run.count - count};
-    if (rest.count == 0) continue;
     if (impl_->poison_on_free) impl_->fill_with_poison(rest);
     if (count == 0) {
       impl_->pages.release(segment.run);
-    } else {
-      impl_->pages.shrink(segment.run, count);
+      continue;
     }
+    impl_->pages.shrink(segment.run, count);
     segment.run.count = count;
+    kept.segments.push_back(segment);
   }
-  std::erase_if(runs.segments, [](const auto& segment) { return segment.run.count == 0; });
+  runs = std::move(kept);
 }
 
 bool PagePool::can_ever_fit(std::uint64_t rows, std::uint64_t row_bytes,
@@ -220,26 +222,31 @@ void PagePool::set_owner(const PageRuns& runs, std::uint32_t owner) {
   for (const auto& segment : runs.segments) impl_->pages.set_owner(segment.run, owner);
 }
 
-std::vector<PageBlock> PagePool::blocks_around(const PageRun& run, std::uint32_t reach) const {
+std::vector<PageBlock> PagePool::blocks() const {
   const std::scoped_lock lock(impl_->mutex);
-  const RunAllocator& pages = impl_->pages;
-  if (!pages.is_taken(run)) {
-    throw std::logic_error("page pool: asked about a run that is not allocated");
-  }
   std::vector<PageBlock> blocks;
-  const std::uint32_t start = run.first > reach ? run.first - reach : 0;
-  for (std::uint32_t page = run.first; page > start;) {
-    blocks.push_back(pages.block_before(page));
-    page = blocks.back().run.first;
-  }
-  std::reverse(blocks.begin(), blocks.end());
-  const std::uint64_t end =
-      std::min<std::uint64_t>(pages.pages(), std::uint64_t{run.first} + run.count + reach);
-  for (std::uint32_t page = run.first; page < end;) {
-    blocks.push_back(pages.block_from(page));
+  for (std::uint32_t page = 0; page < impl_->pages.pages();) {
+    blocks.push_back(impl_->pages.block_from(page));
     page += blocks.back().run.count;
   }
   return blocks;
+}
+
+std::vector<PageBlock> PagePool::blocks_around(const PageRun& run, std::uint32_t reach) const {
+  const std::uint64_t start = run.first > reach ? run.first - reach : 0;
+  const std::uint64_t end = std::uint64_t{run.first} + run.count + reach;
+  std::vector<PageBlock> near;
+  const std::scoped_lock lock(impl_->mutex);
+  const RunAllocator& pages = impl_->pages;
+  // Blocks can be walked from an end of one; other pages do not know their block.
+  std::uint32_t page = pages.is_taken(run) ? run.first : 0;
+  while (page > start) page = pages.block_before(page).run.first;
+  while (page < std::min<std::uint64_t>(end, pages.pages())) {
+    const PageBlock block = pages.block_from(page);
+    page += block.run.count;
+    if (page > start) near.push_back(block);
+  }
+  return near;
 }
 
 std::optional<PagePool::Staging> PagePool::borrow_staging(std::uint64_t bytes) {

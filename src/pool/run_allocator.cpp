@@ -20,6 +20,8 @@ std::string describe(const PageRun& run) {
 RunAllocator::RunAllocator(std::uint32_t pages) : tags_(pages) {
   heads_.fill(nil);
   if (pages == 0) return;
+  // As many as there can be, so that no operation ever has to grow the table. Not committed yet.
+  free_runs_.reserve(pages / 2 + 1);
   free_pages_ = pages;
   link({0, pages});
 }
@@ -55,24 +57,23 @@ std::optional<PageRun> RunAllocator::best_fit(std::uint32_t count) const {
   std::uint32_t from = bin_of(count);
   if (from >= exact_bins) {
     // Runs of this bin may be too short by a little; every run of a later bin is long enough.
-    for (std::uint32_t first = heads_[from]; first != nil; first = tags_[first].next) {
-      if (tags_[first].size >= count) return PageRun{first, tags_[first].size};
+    for (std::uint32_t at = heads_[from]; at != nil; at = free_runs_[at].next) {
+      if (free_runs_[at].run.count >= count) return free_runs_[at].run;
     }
     ++from;
   }
   const std::uint32_t bin = next_filled_bin(from);
   if (bin == nil) return std::nullopt;
-  const std::uint32_t first = heads_[bin];
-  return PageRun{first, tags_[first].size};
+  return free_runs_[heads_[bin]].run;
 }
 
 std::optional<PageRun> RunAllocator::longest() const {
   const std::uint32_t bin = last_filled_bin();
   if (bin == nil) return std::nullopt;
-  PageRun best{heads_[bin], tags_[heads_[bin]].size};
+  PageRun best = free_runs_[heads_[bin]].run;
   if (bin < exact_bins) return best;
-  for (std::uint32_t first = tags_[best.first].next; first != nil; first = tags_[first].next) {
-    if (tags_[first].size > best.count) best = {first, tags_[first].size};
+  for (std::uint32_t at = heads_[bin]; at != nil; at = free_runs_[at].next) {
+    if (free_runs_[at].run.count > best.count) best = free_runs_[at].run;
   }
   return best;
 }
@@ -84,38 +85,38 @@ PageRun RunAllocator::take(const PageRun& free_run, std::uint32_t count) {
 }
 
 void RunAllocator::carve(const PageRun& free_run, const PageRun& wanted) {
-  unlink(free_run);
+  const PageRun whole = free_run;  // `free_run` may be the record that goes now
+  unlink(whole);
   const std::uint32_t end = wanted.first + wanted.count;
-  const std::uint32_t free_end = free_run.first + free_run.count;
-  if (wanted.first > free_run.first) link({free_run.first, wanted.first - free_run.first});
-  if (free_end > end) link({end, free_end - end});
-  mark(wanted, taken_bit);
+  const std::uint32_t whole_end = whole.first + whole.count;
+  if (wanted.first > whole.first) link({whole.first, wanted.first - whole.first});
+  if (whole_end > end) link({end, whole_end - end});
+  mark(wanted, wanted.count | taken_bit);
   free_pages_ -= wanted.count;
 }
 
 void RunAllocator::shrink(const PageRun& run, std::uint32_t count) {
   if (count == run.count) return;
   const PageRun rest{run.first + count, run.count - count};
-  mark({run.first, count}, taken_bit);
-  mark(rest, taken_bit);
+  mark({run.first, count}, count | taken_bit);
+  mark(rest, rest.count | taken_bit);
   release(rest);
 }
 
 PageRun RunAllocator::release(const PageRun& run) {
   if (!is_taken(run)) fail("released pages that are not a taken run", run);
   free_pages_ += run.count;
-  unmark(run);
-  tags_[run.first].owner = PageBlock::no_owner;
+  mark(run, 0);
+  if (!owners_.empty()) owners_[run.first] = PageBlock::no_owner;
   PageRun merged = run;
-  if (run.first > 0 && is_free_end(run.first - 1)) {
-    const std::uint32_t size = tags_[run.first - 1].size;
-    const PageRun before{run.first - size, size};
+  if (run.first > 0 && is_free(run.first - 1)) {
+    const PageRun before = free_run_at(run.first - 1);
     unlink(before);
     merged = {before.first, before.count + run.count};
   }
   const std::uint32_t end = run.first + run.count;
-  if (end < pages() && is_free_end(end)) {
-    const PageRun after{end, tags_[end].size};
+  if (end < pages() && is_free(end)) {
+    const PageRun after = free_run_at(end);
     unlink(after);
     merged.count += after.count;
   }
@@ -126,64 +127,67 @@ PageRun RunAllocator::release(const PageRun& run) {
 bool RunAllocator::is_taken(const PageRun& run) const {
   if (run.count == 0 || run.first >= pages() || run.count > pages() - run.first) return false;
   const std::uint32_t tag = run.count | taken_bit;
-  return tags_[run.first].size == tag && tags_[run.first + run.count - 1].size == tag;
+  return tags_[run.first] == tag && tags_[run.first + run.count - 1] == tag;
 }
 
 void RunAllocator::set_owner(const PageRun& run, std::uint32_t owner) {
   if (!is_taken(run)) fail("set the owner of pages that are not a taken run", run);
-  tags_[run.first].owner = owner;
+  if (owners_.empty()) owners_.assign(pages(), PageBlock::no_owner);
+  owners_[run.first] = owner;
 }
 
 PageBlock RunAllocator::block_from(std::uint32_t page) const {
-  const Tag& tag = tags_[page];
-  return {{page, tag.size & ~taken_bit}, (tag.size & taken_bit) == 0, tag.owner};
+  if (is_free(page)) return {free_run_at(page), true, PageBlock::no_owner};
+  const std::uint32_t owner = owners_.empty() ? PageBlock::no_owner : owners_[page];
+  return {{page, tags_[page] & ~taken_bit}, false, owner};
 }
 
 PageBlock RunAllocator::block_before(std::uint32_t page) const {
-  return block_from(page - (tags_[page - 1].size & ~taken_bit));
+  if (is_free(page - 1)) return {free_run_at(page - 1), true, PageBlock::no_owner};
+  return block_from(page - (tags_[page - 1] & ~taken_bit));
 }
 
-// Only the first or the last page of a block is ever asked about.
-bool RunAllocator::is_free_end(std::uint32_t page) const {
-  return (tags_[page].size & taken_bit) == 0;
-}
-
-void RunAllocator::mark(const PageRun& run, std::uint32_t flag) {
-  tags_[run.first].size = run.count | flag;
-  tags_[run.first + run.count - 1].size = run.count | flag;
-}
-
-void RunAllocator::unmark(const PageRun& run) {
-  tags_[run.first].size = 0;
-  tags_[run.first + run.count - 1].size = 0;
+void RunAllocator::mark(const PageRun& run, std::uint32_t tag) {
+  tags_[run.first] = tag;
+  tags_[run.first + run.count - 1] = tag;
 }
 
 void RunAllocator::link(const PageRun& run) {
-  mark(run, 0);
   const std::uint32_t bin = bin_of(run.count);
-  Tag& tag = tags_[run.first];
-  tag.next = heads_[bin];
-  tag.previous = nil;
-  if (tag.next != nil) tags_[tag.next].previous = run.first;
-  heads_[bin] = run.first;
+  const std::uint32_t next = heads_[bin];
+  std::uint32_t record = unused_records_;
+  if (record != nil) {
+    unused_records_ = free_runs_[record].next;
+    free_runs_[record] = {run, next, nil};
+  } else {
+    record = static_cast<std::uint32_t>(free_runs_.size());
+    free_runs_.push_back({run, next, nil});
+  }
+  if (next != nil) free_runs_[next].previous = record;
+  heads_[bin] = record;
   filled_[bin / 64] |= std::uint64_t{1} << (bin % 64);
   filled_words_ |= std::uint64_t{1} << (bin / 64);
+  mark(run, record + 1);
 }
 
 void RunAllocator::unlink(const PageRun& run) {
-  const Tag& tag = tags_[run.first];
-  if (tag.next != nil) tags_[tag.next].previous = tag.previous;
-  if (tag.previous != nil) {
-    tags_[tag.previous].next = tag.next;
-  } else {
-    const std::uint32_t bin = bin_of(run.count);
-    heads_[bin] = tag.next;
-    if (tag.next == nil) {
-      filled_[bin / 64] &= ~(std::uint64_t{1} << (bin % 64));
-      if (filled_[bin / 64] == 0) filled_words_ &= ~(std::uint64_t{1} << (bin / 64));
-    }
+  const std::uint32_t record = tags_[run.first] - 1;
+  FreeRun& free_run = free_runs_[record];
+  mark(run, 0);
+  const std::uint32_t next = free_run.next;
+  const std::uint32_t previous = free_run.previous;
+  free_run.next = unused_records_;
+  unused_records_ = record;
+  if (next != nil) free_runs_[next].previous = previous;
+  if (previous != nil) {
+    free_runs_[previous].next = next;
+    return;
   }
-  unmark(run);
+  const std::uint32_t bin = bin_of(run.count);
+  heads_[bin] = next;
+  if (next != nil) return;
+  filled_[bin / 64] &= ~(std::uint64_t{1} << (bin % 64));
+  if (filled_[bin / 64] == 0) filled_words_ &= ~(std::uint64_t{1} << (bin / 64));
 }
 
 void RunAllocator::check_invariants() const {
@@ -195,10 +199,12 @@ void RunAllocator::check_blocks() const {
   std::uint32_t free_seen = 0;
   bool previous_free = false;
   for (std::uint32_t page = 0; page < pages();) {
+    if (tags_[page] == 0) fail("a block without a tag", {page, 0});
+    if (is_free(page) && tags_[page] > free_runs_.size()) fail("bad record", {page, 0});
     const PageBlock block = block_from(page);
     const PageRun& run = block.run;
-    if (run.count == 0 || run.count > pages() - page) fail("bad size of a block", run);
-    if (tags_[page].size != tags_[page + run.count - 1].size) fail("tags differ", run);
+    if (run.first != page || run.count == 0 || run.count > pages() - page) fail("bad size", run);
+    if (tags_[page] != tags_[page + run.count - 1]) fail("tags differ", run);
     if (block.free && previous_free) fail("free runs side by side", run);
     if (block.free) free_seen += run.count;
     previous_free = block.free;
@@ -209,25 +215,30 @@ void RunAllocator::check_blocks() const {
 
 void RunAllocator::check_bins() const {
   std::uint32_t free_seen = 0;
+  std::size_t records = 0;
   for (std::uint32_t bin = 0; bin < bin_count; ++bin) {
     const bool bit = ((filled_[bin / 64] >> (bin % 64)) & 1) != 0;
     if (bit != (heads_[bin] != nil)) fail("bitmap differs from bin", {bin, 0});
     std::uint32_t previous = nil;
-    for (std::uint32_t first = heads_[bin]; first != nil; first = tags_[first].next) {
-      const PageBlock block = block_from(first);
-      if (!block.free || bin_of(block.run.count) != bin) fail("run in a wrong bin", block.run);
-      if (tags_[first].previous != previous) fail("broken back link", block.run);
-      free_seen += block.run.count;
-      if (free_seen > free_pages_) fail("bins hold more than is free", block.run);
-      previous = first;
+    for (std::uint32_t at = heads_[bin]; at != nil; at = free_runs_[at].next) {
+      const PageRun& run = free_runs_[at].run;
+      if (bin_of(run.count) != bin) fail("run in a wrong bin", run);
+      if (tags_[run.first] != at + 1) fail("run without its tag", run);
+      if (free_runs_[at].previous != previous) fail("broken back link", run);
+      free_seen += run.count;
+      if (free_seen > free_pages_) fail("bins hold more than is free", run);
+      previous = at;
+      ++records;
     }
   }
-  for (std::size_t word = 0; word < bin_words; ++word) {
+  for (std::size_t word = 0; word < 64; ++word) {
     const bool bit = ((filled_words_ >> word) & 1) != 0;
-    if (bit != (filled_[word] != 0)) {
+    if (bit != (word < bin_words && filled_[word] != 0)) {
       fail("bitmap summary differs", {static_cast<std::uint32_t>(word), 0});
     }
   }
+  for (std::uint32_t at = unused_records_; at != nil; at = free_runs_[at].next) ++records;
+  if (records != free_runs_.size()) fail("records lost", {0, 0});
   if (free_seen != free_pages_) fail("bins do not hold all free pages", {0, free_seen});
 }
 

@@ -295,7 +295,13 @@ TEST(PagePool, BlocksAroundStopsAtTheEndsOfThePool) {
   ASSERT_EQ(all.size(), 3u);
   EXPECT_EQ(all[0].run, first.segments[0].run);
   EXPECT_EQ(all[2], (PageBlock{{3, 3}, true, PageBlock::no_owner}));
+  EXPECT_EQ(all, pool.blocks());
   EXPECT_EQ(pool.blocks_around(second.segments[0].run, 0).size(), 1u);
+  EXPECT_EQ(pool.blocks_around({1, 1}, 0), pool.blocks_around(first.segments[0].run, 0));
+  EXPECT_EQ(pool.blocks_around({4, 1}, 1).size(), 1u);
+  EXPECT_EQ(pool.blocks_around({4, 1}, 2).size(), 2u);
+  EXPECT_EQ(pool.blocks_around({0, 1}, 6), pool.blocks());
+  EXPECT_TRUE(PagePool(pool_of(0)).blocks().empty());
 }
 
 TEST(PagePool, ReleasingTwiceThrowsAndHarmsNobody) {
