@@ -76,8 +76,9 @@ OrtHandle<OrtSessionOptions> session_options(const OrtLibrary& library, const st
   library.check(api.SetIntraOpNumThreads(raw, threads > 0 ? threads : cores), what);
   library.check(api.SetInterOpNumThreads(raw, 1), what);
   library.check(api.SetSessionExecutionMode(raw, ORT_SEQUENTIAL), what);
-  library.check(api.AddSessionConfigEntry(raw, kOrtSessionOptionsConfigForceSpinningStop, "1"),
+  library.check(api.AddSessionConfigEntry(raw, kOrtSessionOptionsConfigAllowIntraOpSpinning, "0"),
                 what);
+  library.check(api.DisableMemPattern(raw), what);
   constexpr std::uint32_t deterministic_since = 17;
   if (library.api_version() >= deterministic_since) {
     library.check(api.SetDeterministicCompute(raw, true), what);

@@ -3,9 +3,12 @@
 //
 // Settings, chosen so that a picture's rows depend on the graph and the library alone: nodes run
 // one after the other (no inter-op pool), one intra-op pool of `threads` threads for the life of
-// the graph, deterministic kernels where a provider has them. The pool's threads stop spinning when
-// a run ends, since decoding and the network need the cores then. Another number of threads, batch
-// size or library version may change the low bits of float32 results.
+// the graph, deterministic kernels where a provider has them. Another number of threads, batch size
+// or library version may change the low bits of float32 results.
+//
+// The pool's threads sleep rather than spin while they wait: decoding and the network share the
+// cores, and a spinning pool on a busy machine takes twice as long as a sleeping one. Memory plans
+// are not kept, since there would be one for every shape of a batch ever seen.
 //
 // run() may be called by one thread at a time; everything else is const and thread-safe.
 #pragma once
