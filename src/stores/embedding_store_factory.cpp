@@ -46,6 +46,7 @@ std::string joined(const std::vector<std::string>& names) {
 EmbeddingStoreFactory EmbeddingStoreFactory::with_builtins() {
   EmbeddingStoreFactory factory;
   factory.register_backend({"memory"}, create_memory_store);
+  factory.register_backend({"file"}, create_file_store);
   return factory;
 }
 

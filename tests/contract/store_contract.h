@@ -277,7 +277,7 @@ TYPED_TEST_P(StoreContract, WritesNothingOutsideTheBuffers) {
 }
 
 TYPED_TEST_P(StoreContract, KeepsThousandsOfKeys) {
-  const auto keys = key_numbers(3000);
+  const auto keys = key_numbers(2000);
   std::vector<Bytes> values;
   for (std::size_t i = 0; i < keys.size(); ++i) values.push_back(pattern(i, 300 + i % 50));
   const std::vector<ConstBuffer> sources(values.begin(), values.end());

@@ -1,0 +1,54 @@
+// The file store: one file a value in a directory that many processes and hosts may share.
+//
+//   file:///var/lib/vitrove?capacity=50GiB&fsync=false&strict=false
+//
+//   <root>/v1/ab/cd/vt1-abcd…      a value, named by its key
+//   <root>/v1/ab/cd/.vt1-tmp-…     a value being written; renamed when it is whole
+//   <root>/v1/.vitrove-state       who writes here, with what capacity, and how much there is
+//
+// Whole or absent: a value is written to a temporary file beside its place, then renamed; a crash
+// leaves a temporary file, which is swept once it is older than `temporary_age` and its writer is
+// gone. Without `fsync` a power cut may leave a file of the right length with wrong bytes: readers
+// find that by the checksum. Anything but a regular file in a value's place is `io_error`; a put
+// removes it when it can. Files whose names are not ours are never touched, and not counted.
+//
+// Capacity: counted is each file's size rounded up to 4 KiB, or what the file system has allocated
+// for it if that is more, and the directories. It holds across restarts and writers. Of differing
+// capacities of the writers alive the smallest wins. A writer reserves bytes in the state file
+// before it writes them, a 64th of the capacity at a time and 64 MiB at most; when they run out,
+// one evictor, elected by a lease in the state file, counts what is there and removes what was used
+// longest ago until a 16th of the capacity is free. So disk use never exceeds the capacity by more
+// than what the other writers have reserved and not yet written: 64 MiB each. Use is noted in the
+// modification time, at most once a minute.
+//
+// Errors never leave as anything but a StoreResult with its errno. Construction touches no disk
+// (unless `strict`); whether the directory is usable is found out in the background, over and over
+// until it is, and a directory that vanishes is made again. New directories have the permissions of
+// the root, files the same without the x bits; the root itself is made with 0700.
+//
+// Clocks of hosts that share a directory should agree to within a minute.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+
+#include "vitrove/embedding_store.h"
+
+namespace vitrove {
+
+struct FileStoreOptions {
+  std::filesystem::path root;                        // absolute
+  std::uint64_t capacity = std::uint64_t{50} << 30;  // at least 1 MiB
+  bool fsync = false;                                // survive power cuts, at a price
+  bool strict = false;                               // an unusable directory is an error
+  std::chrono::microseconds temporary_age = std::chrono::minutes(10);
+  // How long an evictor on another host that gives no sign of life is believed to be at work.
+  std::chrono::milliseconds lease = std::chrono::seconds(30);
+};
+
+// Throws Error{invalid_argument}.
+std::unique_ptr<EmbeddingStore> make_file_store(const FileStoreOptions& options);
+
+}  // namespace vitrove
