@@ -43,7 +43,8 @@ class EvictionPolicy {
   virtual std::optional<PolicySlot> next_victim(const std::function<bool(PolicySlot)>& take) = 0;
 };
 
-// "lru"; throws Error{invalid_argument} listing the known names.
+// "lru", "s3fifo" or "gdsf" (cost-aware: keeps what saves most encode time per byte); throws
+// Error{invalid_argument} listing the known names.
 std::unique_ptr<EvictionPolicy> make_eviction_policy(std::string_view name);
 std::vector<std::string_view> eviction_policies();
 

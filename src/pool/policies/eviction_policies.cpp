@@ -1,15 +1,19 @@
 #include <string>
 
+#include "pool/policies/gdsf.h"
 #include "pool/policies/lru.h"
+#include "pool/policies/s3fifo.h"
 #include "vitrove/error.h"
 #include "vitrove/eviction_policy.h"
 
 namespace vitrove {
 
-std::vector<std::string_view> eviction_policies() { return {"lru"}; }
+std::vector<std::string_view> eviction_policies() { return {"lru", "s3fifo", "gdsf"}; }
 
 std::unique_ptr<EvictionPolicy> make_eviction_policy(std::string_view name) {
   if (name == "lru") return std::make_unique<LruPolicy<>>();
+  if (name == "s3fifo") return std::make_unique<S3FifoPolicy>();
+  if (name == "gdsf") return std::make_unique<GdsfPolicy>();
   std::string known;
   for (const std::string_view policy : eviction_policies()) {
     known += known.empty() ? "" : ", ";

@@ -4,12 +4,10 @@
 #include <list>
 #include <random>
 #include <set>
-#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "vitrove/error.h"
 #include "vitrove/eviction_policy.h"
 
 namespace vitrove {
@@ -169,35 +167,6 @@ TEST(Lru, AgreesWithAListMovedOnEveryAccess) {
   }
 }
 
-TEST(Lru, HitsFromManyThreadsMeetInsertionsAndEvictions) {
-  auto lru = make_eviction_policy("lru");
-  constexpr PolicySlot steady = 2000;
-  constexpr PolicySlot passing = 6000;
-  for (PolicySlot slot = 0; slot < steady; ++slot) lru->on_insert(slot, {});
-  std::atomic<bool> done{false};
-  std::vector<std::jthread> threads;
-  for (PolicySlot offset = 0; offset < 2; ++offset) {
-    threads.emplace_back([&, offset] {
-      while (!done) {
-        for (PolicySlot slot = offset; slot < steady; slot += 2) lru->on_hit(slot);
-      }
-    });
-  }
-  std::set<PolicySlot> live;
-  for (PolicySlot slot = 0; slot < steady; ++slot) live.insert(slot);
-  for (PolicySlot slot = steady; slot < steady + passing; ++slot) {
-    lru->on_insert(slot, {});
-    live.insert(slot);
-    const auto victim = evict(*lru);
-    ASSERT_TRUE(victim);
-    ASSERT_EQ(live.erase(*victim), 1u) << "evicted twice: " << *victim;
-  }
-  done = true;
-  threads.clear();
-  const auto rest = evict_all(*lru);
-  EXPECT_EQ(std::set<PolicySlot>(rest.begin(), rest.end()), live);
-}
-
 TEST(Lru, ByNameItOrdersByTheProcessorsClock) {
   auto lru = make_eviction_policy("lru");
   EXPECT_EQ(lru->name(), "lru");
@@ -211,23 +180,6 @@ TEST(Lru, ByNameItOrdersByTheProcessorsClock) {
   }
   lru->on_hit(0);
   EXPECT_EQ(evict_all(*lru), (std::vector<PolicySlot>{1, 2, 0}));
-}
-
-TEST(EvictionPolicies, AnUnknownNameIsAnErrorThatListsTheKnownOnes) {
-  try {
-    make_eviction_policy("fifo");
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    const std::string what = error.what();
-    for (const auto name : eviction_policies()) {
-      EXPECT_NE(what.find(name), std::string::npos) << what;
-    }
-  }
-}
-
-TEST(EvictionPolicies, EachListedNameMakesThatPolicy) {
-  for (const auto name : eviction_policies()) EXPECT_EQ(make_eviction_policy(name)->name(), name);
 }
 
 }  // namespace

@@ -1,0 +1,93 @@
+#include "pool/policies/gdsf.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace vitrove {
+
+void GdsfPolicy::on_insert(PolicySlot slot, const PolicyItem& item) {
+  uses_.reach(slot);
+  if (slot >= entries_.size()) {
+    entries_.resize(std::max<std::size_t>(64, 2 * (std::size_t{slot} + 1)));
+  }
+  Entry& entry = entries_[slot];
+  // Costs and sizes that nobody told still leave a usable order.
+  entry.value = static_cast<double>(std::max<std::uint64_t>(item.cost_us, 1)) /
+                static_cast<double>(std::max<std::uint64_t>(item.bytes, 1));
+  ++entry.generation;
+  entry.live = true;
+  ++live_;
+  uses_[slot].count.store(0, std::memory_order_relaxed);
+  on_hit(slot);
+  push({priority(slot), ++sequence_, slot, entry.generation});
+}
+
+void GdsfPolicy::on_erase(PolicySlot slot) {
+  entries_[slot].live = false;
+  --live_;
+  // Its record is dropped when it comes up, or when such records outnumber the entries.
+  if (heap_.size() > 2 * live_ + 64) refresh_all();
+}
+
+std::optional<PolicySlot> GdsfPolicy::next_victim(const std::function<bool(PolicySlot)>& take) {
+  std::vector<Candidate> refused;
+  std::optional<PolicySlot> victim;
+  std::size_t outdated = 0;
+  const std::size_t enough = std::max<std::size_t>(64, live_ / 8);
+  bool refreshed = false;
+  while (!heap_.empty() && !victim) {
+    Candidate candidate = pop();
+    if (!is_current(candidate)) continue;
+    const double now = priority(candidate.slot);
+    if (now > candidate.priority && !refreshed) {
+      candidate.priority = now;
+      push(candidate);
+      // Many hits since the last eviction: one pass over all is cheaper than one at a time. From
+      // then on old priorities do, so that hits arriving now cannot keep an entry away for ever.
+      if (++outdated < enough) continue;
+      refresh_all();
+      refreshed = true;
+      continue;
+    }
+    if (take(candidate.slot)) {
+      victim = candidate.slot;
+      age_.store(std::max(age_.load(std::memory_order_relaxed), candidate.priority),
+                 std::memory_order_relaxed);
+    } else {
+      refused.push_back(candidate);
+    }
+  }
+  for (const Candidate& candidate : refused) push(candidate);
+  return victim;
+}
+
+double GdsfPolicy::priority(PolicySlot slot) const {
+  const Use& use = uses_[slot];
+  return use.age.load(std::memory_order_relaxed) +
+         static_cast<double>(use.count.load(std::memory_order_relaxed)) * entries_[slot].value;
+}
+
+bool GdsfPolicy::is_current(const Candidate& candidate) const {
+  const Entry& entry = entries_[candidate.slot];
+  return entry.live && entry.generation == candidate.generation;
+}
+
+void GdsfPolicy::push(const Candidate& candidate) {
+  heap_.push_back(candidate);
+  std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
+}
+
+GdsfPolicy::Candidate GdsfPolicy::pop() {
+  std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
+  const Candidate candidate = heap_.back();
+  heap_.pop_back();
+  return candidate;
+}
+
+void GdsfPolicy::refresh_all() {
+  std::erase_if(heap_, [this](const Candidate& candidate) { return !is_current(candidate); });
+  for (Candidate& candidate : heap_) candidate.priority = priority(candidate.slot);
+  std::make_heap(heap_.begin(), heap_.end(), std::greater<>());
+}
+
+}  // namespace vitrove
