@@ -1,0 +1,116 @@
+#include "preprocess/resample_filter.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace vitrove {
+namespace {
+
+double sinc(double x) {
+  if (x == 0.0) return 1.0;
+  x *= std::numbers::pi;
+  return std::sin(x) / x;
+}
+
+double box(double x) { return x > -0.5 && x <= 0.5 ? 1.0 : 0.0; }
+
+double bilinear(double x) { return std::max(1.0 - std::abs(x), 0.0); }
+
+double hamming(double x) {
+  x = std::abs(x);
+  if (x == 0.0) return 1.0;
+  if (x >= 1.0) return 0.0;
+  // Pillow's constants are single precision.
+  constexpr double base = 0.54f;
+  constexpr double swing = 0.46f;
+  return sinc(x) * (base + swing * std::cos(x * std::numbers::pi));
+}
+
+// Keys' cubic with a = -1/2.
+double bicubic(double x) {
+  constexpr double a = -0.5;
+  x = std::abs(x);
+  if (x < 1.0) return ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0;
+  if (x < 2.0) return (((x - 5.0) * x + 8.0) * x - 4.0) * a;
+  return 0.0;
+}
+
+double lanczos(double x) { return x >= -3.0 && x < 3.0 ? sinc(x) * sinc(x / 3.0) : 0.0; }
+
+struct Filter {
+  double (*curve)(double);
+  double reach;  // zero beyond
+};
+
+Filter filter_of(Resampling resampling) {
+  switch (resampling) {
+    case Resampling::lanczos:
+      return {lanczos, 3.0};
+    case Resampling::bilinear:
+      return {bilinear, 1.0};
+    case Resampling::bicubic:
+      return {bicubic, 2.0};
+    case Resampling::hamming:
+      return {hamming, 1.0};
+    default:
+      return {box, 0.5};
+  }
+}
+
+std::int32_t to_fixed(double weight) {
+  const double scaled = weight * (1 << weight_bits);
+  return static_cast<std::int32_t>(scaled < 0 ? scaled - 0.5 : scaled + 0.5);
+}
+
+}  // namespace
+
+AxisWeights::AxisWeights(std::uint32_t input, std::uint32_t output, const Range& wanted,
+                         Resampling resampling) {
+  const Filter filter = filter_of(resampling);
+  const double scale = static_cast<double>(input) / output;
+  const double widening = std::max(scale, 1.0);
+  const double reach = filter.reach * widening;
+  stride_ = static_cast<std::size_t>(std::ceil(reach)) * 2 + 1;
+  runs_.reserve(wanted.length);
+  weights_.resize(stride_ * wanted.length);
+  std::vector<double> exact(stride_);
+  for (std::uint32_t i = 0; i < wanted.length; ++i) {
+    const double center = (wanted.start + i + 0.5) * scale;
+    // Truncating towards zero, so the first input pixel is the first whole one in reach.
+    const double first = std::max(std::trunc(center - reach + 0.5), 0.0);
+    const double last = std::min(std::trunc(center + reach + 0.5), static_cast<double>(input));
+    const Range run{static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(last - first)};
+    double sum = 0.0;
+    for (std::uint32_t k = 0; k < run.length; ++k) {
+      exact[k] = filter.curve((k + first - center + 0.5) * (1.0 / widening));
+      sum += exact[k];
+    }
+    for (std::uint32_t k = 0; k < run.length; ++k) {
+      weights_[i * stride_ + k] = to_fixed(sum != 0.0 ? exact[k] / sum : exact[k]);
+    }
+    runs_.push_back(run);
+  }
+}
+
+Range AxisWeights::used() const {
+  std::uint32_t end = 0;
+  for (const Range& run : runs_) end = std::max(end, run.end());
+  return {runs_.front().start, end - runs_.front().start};
+}
+
+std::vector<std::uint32_t> nearest_positions(std::uint32_t input, std::uint32_t output,
+                                             const Range& wanted) {
+  const double scale = static_cast<double>(input) / output;
+  std::vector<std::uint32_t> positions;
+  positions.reserve(wanted.length);
+  // Stepping, not multiplying: Pillow's rounding errors are part of its result.
+  double at = scale * 0.5;
+  for (std::uint32_t i = 0; i < wanted.end(); ++i, at += scale) {
+    if (i < wanted.start) continue;
+    positions.push_back(std::min(static_cast<std::uint32_t>(at), input - 1));
+  }
+  return positions;
+}
+
+}  // namespace vitrove

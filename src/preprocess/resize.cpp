@@ -1,0 +1,139 @@
+#include "preprocess/resize.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+namespace vitrove {
+namespace {
+
+RgbImage allocate(const Window& window) {
+  const std::size_t pixels = std::size_t{window.columns.length} * window.rows.length;
+  return {window.columns.length, window.rows.length, std::vector<std::uint8_t>(3 * pixels)};
+}
+
+RgbImage pick_nearest(const RgbImage& image, const Size& size, const Window& window) {
+  const auto columns = nearest_positions(image.width, size.width, window.columns);
+  const auto rows = nearest_positions(image.height, size.height, window.rows);
+  RgbImage result = allocate(window);
+  for (std::size_t y = 0; y < rows.size(); ++y) {
+    const std::uint8_t* from = image.row(rows[y]);
+    std::uint8_t* to = result.row(y);
+    for (const std::uint32_t x : columns) {
+      std::memcpy(to, from + std::size_t{3} * x, 3);
+      to += 3;
+    }
+  }
+  return result;
+}
+
+// Rows of the picture after the horizontal pass, made in blocks as they are asked for in rising
+// order. Only as many are kept as one output row can need.
+class NarrowRows {
+ public:
+  NarrowRows(const RgbImage& image, const Size& size, const Window& window, Resampling filter,
+             const Range& rows, std::size_t max_kept, const ResampleKernels& kernels)
+      : image_(image),
+        kernels_(kernels),
+        columns_(window.columns),
+        next_(rows.start),
+        end_(rows.end()),
+        kept_(max_kept + lanes),
+        row_bytes_(std::size_t{3} * window.columns.length),
+        rows_(kept_ * row_bytes_) {
+    if (size.width == image.width) return;
+    weights_.emplace(image.width, size.width, window.columns, filter);
+    used_ = weights_->used();
+    turned_.resize(lanes * 3 * used_.length);
+    combined_.resize(lanes * row_bytes_);
+  }
+
+  std::size_t row_bytes() const { return row_bytes_; }
+
+  // Valid until rows beyond its block are asked for.
+  const std::uint8_t* row(std::uint32_t y) {
+    while (y >= next_) make_block();
+    return slot(y);
+  }
+
+ private:
+  std::uint8_t* slot(std::uint32_t y) { return rows_.data() + (y % kept_) * row_bytes_; }
+
+  void make_block() {
+    const std::uint32_t count = std::min<std::uint32_t>(lanes, end_ - next_);
+    if (weights_) {
+      combine_block(count);
+    } else {
+      for (std::uint32_t i = 0; i < count; ++i) {
+        const std::uint8_t* from = image_.row(next_ + i) + std::size_t{3} * columns_.start;
+        std::memcpy(slot(next_ + i), from, row_bytes_);
+      }
+    }
+    next_ += count;
+  }
+
+  void combine_block(std::uint32_t count) {
+    RowPointers from;
+    MutableRowPointers to;
+    // A short block is filled up with its last row, written over and over.
+    for (std::uint32_t i = 0; i < lanes; ++i) {
+      const std::uint32_t y = next_ + std::min(i, count - 1);
+      from[i] = image_.row(y) + std::size_t{3} * used_.start;
+      to[i] = slot(y);
+    }
+    kernels_.gather(from, std::size_t{3} * used_.length, turned_.data());
+    std::uint8_t* out = combined_.data();
+    for (std::size_t x = 0; x < weights_->size(); ++x) {
+      const std::size_t first = std::size_t{3} * (weights_->run(x).start - used_.start);
+      for (std::size_t channel = 0; channel < 3; ++channel, out += lanes) {
+        kernels_.combine_columns(turned_.data() + (first + channel) * lanes, 3,
+                                 weights_->weights(x), out);
+      }
+    }
+    kernels_.scatter(combined_.data(), row_bytes_, to);
+  }
+
+  const RgbImage& image_;
+  const ResampleKernels& kernels_;
+  Range columns_;
+  std::uint32_t next_;
+  std::uint32_t end_;
+  std::size_t kept_;
+  std::size_t row_bytes_;
+  std::vector<std::uint8_t> rows_;
+  std::optional<AxisWeights> weights_;  // none: the width stays
+  Range used_;
+  std::vector<std::uint8_t> turned_;
+  std::vector<std::uint8_t> combined_;
+};
+
+}  // namespace
+
+RgbImage resize(const RgbImage& image, const Size& size, Resampling filter, const Window& window,
+                const ResampleKernels& kernels) {
+  if (filter == Resampling::nearest) return pick_nearest(image, size, window);
+  RgbImage result = allocate(window);
+  if (size.height == image.height) {
+    NarrowRows narrow(image, size, window, filter, window.rows, 1, kernels);
+    for (std::uint32_t y = 0; y < window.rows.length; ++y) {
+      std::memcpy(result.row(y), narrow.row(window.rows.start + y), narrow.row_bytes());
+    }
+    return result;
+  }
+  const AxisWeights weights(image.height, size.height, window.rows, filter);
+  NarrowRows narrow(image, size, window, filter, weights.used(), weights.max_run(), kernels);
+  std::vector<const std::uint8_t*> rows(weights.max_run());
+  for (std::uint32_t y = 0; y < window.rows.length; ++y) {
+    const Range& run = weights.run(y);
+    for (std::uint32_t k = 0; k < run.length; ++k) rows[k] = narrow.row(run.start + k);
+    kernels.combine_rows(std::span(rows).first(run.length), weights.weights(y), narrow.row_bytes(),
+                         result.row(y));
+  }
+  return result;
+}
+
+RgbImage resize(const RgbImage& image, const Size& size, Resampling filter) {
+  return resize(image, size, filter, {{0, size.width}, {0, size.height}});
+}
+
+}  // namespace vitrove

@@ -1,0 +1,69 @@
+// Shared by the tests of preprocess/.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <zlib.h>
+
+#include "vitrove/error.h"
+#include "vitrove/preprocess.h"
+
+namespace vitrove::test {
+
+inline std::filesystem::path data_dir() {
+  return std::filesystem::path(VITROVE_SOURCE_DIR) / "tests" / "data";
+}
+
+inline nlohmann::json read_json(std::string_view below_data) {
+  std::ifstream in(data_dir() / below_data);
+  EXPECT_TRUE(in) << below_data;
+  return nlohmann::json::parse(in);
+}
+
+// The same pseudo-random picture as noise() in make_media_fixtures.py.
+inline RgbImage noise_image(std::uint32_t width, std::uint32_t height, std::uint32_t seed) {
+  RgbImage image{width, height, std::vector<std::uint8_t>(std::size_t{3} * width * height)};
+  const std::uint32_t offset = seed * 0x9e3779b9u;
+  for (std::size_t i = 0; i < image.pixels.size(); ++i) {
+    std::uint32_t n = (static_cast<std::uint32_t>(i) + offset) * 0x85ebca6bu;
+    n ^= n >> 13;
+    image.pixels[i] = static_cast<std::uint8_t>(n * 0xc2b2ae35u >> 24);
+  }
+  return image;
+}
+
+template <typename Value>
+std::string crc_text(std::span<const Value> values) {
+  const auto bytes = std::as_bytes(values);
+  char text[9];
+  std::snprintf(text, sizeof text, "%08lx",
+                crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+  return text;
+}
+
+struct Failure {
+  ErrorCode code = ErrorCode::internal;
+  std::string message;
+  int status() const { return http_status(code); }
+};
+
+template <typename Action>
+Failure failure_of(Action action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return {error.code(), error.what()};
+  }
+  ADD_FAILURE() << "expected an Error";
+  return {};
+}
+
+}  // namespace vitrove::test
