@@ -194,6 +194,9 @@ struct ControllerOptions {
   // one trial call goes through.
   std::uint32_t breaker_faults = 5;
   std::chrono::milliseconds breaker_pause{2'000};
+  // How long the destructor waits for store calls that do not end when they are asked to. What
+  // hangs longer is left behind with the memory it needs.
+  std::chrono::microseconds shutdown_timeout{5'000'000};
 };
 
 // Counters only grow; gauges are of the moment. Taken without stopping anybody.
@@ -209,7 +212,8 @@ struct StoreOpStats {
 struct StoreStats {
   std::string name;  // "file", or "file#1" for a second one
   StoreOpStats get, put, exist, remove;
-  bool breaker_open = false;
+  bool breaker_open = false;      // of lookups
+  bool put_breaker_open = false;  // of puts: a full disk can still be read
   StoreHealth health;
 };
 // Upper bounds, in seconds, of StoreOpStats::seconds_buckets (one more bucket is unbounded).
@@ -284,9 +288,10 @@ class EmbeddingCacheController {
   // tests, at rest.
   void check_invariants() const;
 
+  struct Impl;  // internal
+
  private:
   friend struct ControllerAccess;
-  struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -1,0 +1,195 @@
+#include <algorithm>
+#include <utility>
+
+#include "cache/controller_impl.h"
+
+namespace vitrove {
+
+std::string_view to_string(Source source) {
+  switch (source) {
+    case Source::local:
+      return "local";
+    case Source::joined:
+      return "joined";
+    case Source::store:
+      return "store";
+    case Source::encoded:
+      break;
+  }
+  return "encoded";
+}
+
+using Impl = EmbeddingCacheController::Impl;
+
+Impl::Impl(ControllerOptions given, std::vector<std::shared_ptr<EmbeddingStore>> stores)
+    : options(std::move(given)),
+      core(std::make_shared<CacheCore>(options, stores)),
+      board(*core),
+      tiers(core, options, stores),
+      lookup(core, board, tiers, options.store_timeout) {}
+
+// Calls that hang are left behind, with the core they hold.
+Impl::~Impl() { tiers.shut_down(Clock::now() + options.shutdown_timeout); }
+
+EntryPin Impl::find_ready(const EmbeddingKey& key) { return core->table().find(key); }
+
+EntryPin Impl::find_ready(const ValueExpectation& item) {
+  EntryPin entry = find_ready(item.key);
+  if (entry && !entry->matches(item)) {
+    drop_mismatch(entry);
+    return {};
+  }
+  return entry;
+}
+
+void Impl::drop_mismatch(const EntryPin& entry) {
+  core->count_reject(Reject::shape);
+  core->drop(*entry, DropReason::removed);
+}
+
+FlightBoard::Claim Impl::claim(const ValueExpectation& item) {
+  const FillOwner owner{item.model_fingerprint, item.tenant};
+  for (;;) {
+    auto claimed = board.claim(item.key, owner);
+    auto* const ready = std::get_if<EntryPin>(&claimed);
+    if (ready == nullptr || (*ready)->matches(item)) return claimed;
+    drop_mismatch(*ready);
+  }
+}
+
+void Impl::count_hit(const Entry& entry, LookupResult result) {
+  core->lookups().count_hit(entry.modality, result, entry.cost_us);
+  if (entry.pooled) core->policy().on_hit(entry.slot);
+}
+
+LookupBudget Impl::budget(const RequestContext& context, Clock::duration spent) const {
+  return {options.store_timeout, options.store_min_bandwidth, context.deadline, spent};
+}
+
+std::vector<Acquired> Impl::acquire(std::span<const ValueExpectation> items,
+                                    const RequestContext& context) {
+  // Every hit is pinned before anything is allocated for a miss. A key that stands twice follows
+  // its own first occurrence.
+  std::vector<EntryPin> ready(items.size());
+  for (std::size_t i = 0; i < items.size(); ++i) ready[i] = find_ready(items[i]);
+  std::vector<FlightSeat> seats(items.size());
+  std::vector<bool> joins(items.size());
+  std::vector<std::size_t> led;  // what the lookups are about
+  std::vector<LookupItem> lookups;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (ready[i]) continue;
+    auto claimed = claim(items[i]);
+    if (auto* entry = std::get_if<EntryPin>(&claimed)) {
+      ready[i] = std::move(*entry);
+    } else if (auto* seat = std::get_if<FlightSeat>(&claimed)) {
+      seats[i] = std::move(*seat);
+      joins[i] = true;
+    } else {
+      led.push_back(i);
+      lookups.push_back({std::get<FlightLead>(std::move(claimed)), WantedValue::of(items[i]), {}});
+    }
+  }
+
+  LookupBudget time = budget(context);
+  if (!tiers.empty() && !lookups.empty()) lookup.run(lookups, time, context);
+  const auto spent = time.spent();
+
+  std::vector<Acquired> answers;
+  answers.reserve(items.size());
+  auto next = lookups.begin();
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (ready[i]) {
+      count_hit(*ready[i], LookupResult::local);
+      answers.emplace_back(Hit{ControllerAccess::view(std::move(ready[i])), Source::local});
+    } else if (joins[i]) {
+      answers.emplace_back(ControllerAccess::join(*this, std::move(seats[i]), items[i], spent));
+    } else if (LookupItem& item = *next++; item.entry) {
+      const bool local = item.source == Source::local;
+      count_hit(*item.entry, local ? LookupResult::local : LookupResult::store);
+      answers.emplace_back(Hit{ControllerAccess::view(std::move(item.entry)), item.source});
+    } else {
+      answers.emplace_back(ControllerAccess::fill(*this, std::move(item.lead), items[i], spent));
+    }
+  }
+  return answers;
+}
+
+std::optional<Hit> Impl::find(const EmbeddingKey& key, const std::optional<Digest256>& tenant,
+                              const RequestContext& context) {
+  const auto is_his = [&](const EntryPin& entry) {
+    return !tenant || entry->details->header.tenant == *tenant;
+  };
+  if (EntryPin ready = find_ready(key)) {
+    if (!is_his(ready)) return std::nullopt;
+    return Hit{ControllerAccess::view(std::move(ready)), Source::local};
+  }
+  auto claimed = board.claim(key, {std::nullopt, tenant});
+  if (auto* ready = std::get_if<EntryPin>(&claimed)) {
+    if (!is_his(*ready)) return std::nullopt;
+    return Hit{ControllerAccess::view(std::move(*ready)), Source::local};
+  }
+  // Without the lead (somebody may be encoding) what is found is not published.
+  LookupItem item;
+  item.wanted = {key, std::nullopt, tenant};
+  if (auto* lead = std::get_if<FlightLead>(&claimed)) item.lead = std::move(*lead);
+  LookupBudget time = budget(context);
+  lookup.run({&item, 1}, time, context);
+  if (!item.entry) return std::nullopt;
+  return Hit{ControllerAccess::view(std::move(item.entry)), item.source};
+}
+
+// --- the public face ---
+
+EmbeddingCacheController::EmbeddingCacheController(
+    ControllerOptions options, std::vector<std::shared_ptr<EmbeddingStore>> stores)
+    : impl_(std::make_unique<Impl>(std::move(options), std::move(stores))) {}
+
+EmbeddingCacheController::~EmbeddingCacheController() = default;
+
+std::vector<Acquired> EmbeddingCacheController::acquire(std::span<const ValueExpectation> items,
+                                                        const RequestContext& context) {
+  return impl_->acquire(items, context);
+}
+
+EmbeddingView EmbeddingCacheController::try_get(const EmbeddingKey& key) {
+  EntryPin entry = impl_->find_ready(key);
+  if (entry) impl_->count_hit(*entry, LookupResult::local);
+  return ControllerAccess::view(std::move(entry));
+}
+
+std::optional<Hit> EmbeddingCacheController::find(const EmbeddingKey& key,
+                                                  const std::optional<Digest256>& tenant,
+                                                  const RequestContext& context) {
+  return impl_->find(key, tenant, context);
+}
+
+FlushReport EmbeddingCacheController::remove(const EmbeddingKey& key,
+                                             const std::optional<Digest256>& tenant,
+                                             const RequestContext& context) {
+  return impl_->remove(key, tenant, context);
+}
+
+FlushReport EmbeddingCacheController::flush(FlushScope scope, const std::optional<Digest256>& model,
+                                            const RequestContext& context) {
+  return impl_->flush(scope, model, context);
+}
+
+bool EmbeddingCacheController::wait_for_puts(std::chrono::steady_clock::time_point deadline) {
+  return impl_->tiers.wait_for_puts(deadline);
+}
+
+ControllerStats EmbeddingCacheController::stats() const { return impl_->stats(); }
+
+const PagePool& EmbeddingCacheController::pool() const { return impl_->core->pool(); }
+
+std::vector<StoreStats> EmbeddingCacheController::store_health() const {
+  std::vector<StoreStats> all = impl_->tiers.stats();
+  for (std::size_t number = 0; number < all.size(); ++number) {
+    all[number].health = impl_->tiers.tier(number).health();
+  }
+  return all;
+}
+
+void EmbeddingCacheController::check_invariants() const { impl_->check_invariants(); }
+
+}  // namespace vitrove

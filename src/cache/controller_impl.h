@@ -1,0 +1,137 @@
+// What the controller, its tickets and its views share.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "cache/feature_leads.h"
+#include "cache/flight_board.h"
+#include "cache/row_writer.h"
+#include "cache/store_lookup.h"
+#include "cache/store_tiers.h"
+
+namespace vitrove {
+
+struct EmbeddingCacheController::Impl {
+  using Clock = std::chrono::steady_clock;
+
+  Impl(ControllerOptions given, std::vector<std::shared_ptr<EmbeddingStore>> stores);
+  ~Impl();
+
+  // --- looking up (controller.cpp) ---
+  std::vector<Acquired> acquire(std::span<const ValueExpectation> items,
+                                const RequestContext& context);
+  // Counted, or not an answer to what is asked.
+  EntryPin find_ready(const ValueExpectation& item);
+  EntryPin find_ready(const EmbeddingKey& key);
+  // An entry that is not what its key stands for is taken away.
+  FlightBoard::Claim claim(const ValueExpectation& item);
+  void drop_mismatch(const EntryPin& entry);
+  void count_hit(const Entry& entry, LookupResult result);
+  LookupBudget budget(const RequestContext& context, Clock::duration spent = {}) const;
+  std::optional<Hit> find(const EmbeddingKey& key, const std::optional<Digest256>& tenant,
+                          const RequestContext& context);
+
+  // --- filling (fill.cpp) ---
+  // A private entry with rows as they were encoded. Throws Error{internal}.
+  EntryPin write_rows(const ValueExpectation& expected, const EncodedRows& encoded,
+                      const Completion& ready);
+  void note_encode_cost(std::chrono::microseconds cost) noexcept;
+  Clock::duration feature_wait_limit() const noexcept;
+
+  // --- housekeeping (housekeeping.cpp) ---
+  FlushReport remove(const EmbeddingKey& key, const std::optional<Digest256>& tenant,
+                     const RequestContext& context);
+  FlushReport flush(FlushScope scope, const std::optional<Digest256>& model,
+                    const RequestContext& context);
+  std::uint64_t flush_pool(const std::optional<Digest256>& model, bool drop);
+  std::uint64_t remove_from_pool(const EmbeddingKey& key, const std::optional<Digest256>& tenant);
+  bool tier_has(std::size_t number, const EmbeddingKey& key, const Digest256& tenant,
+                const RequestContext& context);
+  std::optional<std::uint64_t> remove_from_tier(std::size_t number, const EmbeddingKey& key,
+                                                const RequestContext& context);
+  std::optional<std::uint64_t> flush_tier(std::size_t number, const std::optional<Digest256>& model,
+                                          const RequestContext& context);
+  void check_invariants();
+  ControllerStats stats() const;
+
+  const ControllerOptions options;
+  const std::shared_ptr<CacheCore> core;
+  FlightBoard board;
+  StoreTiers tiers;
+  StoreLookup lookup;
+  FeatureLeads feature_leads;
+  std::atomic<std::int64_t> longest_encode_us{0};
+};
+
+struct FillTicket::State {
+  using Impl = EmbeddingCacheController::Impl;
+
+  State(Impl& impl_ref, FlightLead led, const ValueExpectation& expectation,
+        std::chrono::steady_clock::duration time_spent)
+      : impl(impl_ref), lead(std::move(led)), expected(expectation), spent(time_spent) {}
+  ~State() { give_up(); }
+
+  // The item's one lookup, by what became of it.
+  void count_miss();
+  void count_hit(const Entry& entry, LookupResult result);
+  // Leaves both flights to whoever follows.
+  void give_up();
+  void lead_feature(FlightLead led);
+  void drop_feature();
+
+  EntryPin serve(EntryPin entry);
+  EntryPin publish(EntryPin entry);
+
+  Impl& impl;
+  FlightLead lead;
+  const ValueExpectation expected;
+  std::chrono::steady_clock::duration spent;  // of the item's lookup budget
+
+  std::optional<EmbeddingKey> feature;
+  FlightLead feature_lead;
+  std::optional<FeatureLeads::Holder> feature_holder;
+  bool counted = false;
+};
+
+struct JoinTicket::State {
+  using Impl = EmbeddingCacheController::Impl;
+
+  State(Impl& impl_ref, FlightSeat taken, const ValueExpectation& expectation,
+        std::chrono::steady_clock::duration time_spent)
+      : impl(impl_ref), seat(std::move(taken)), expected(expectation), spent(time_spent) {}
+  ~State() { count_joined(); }
+
+  void count_joined();
+
+  Impl& impl;
+  FlightSeat seat;
+  const ValueExpectation expected;
+  std::chrono::steady_clock::duration spent;
+  bool counted = false;
+};
+
+// Makes what only the controller may make.
+struct ControllerAccess {
+  static EmbeddingView view(EntryPin entry) {
+    EmbeddingView view;
+    view.entry_ = entry.release();
+    return view;
+  }
+  static FillTicket fill(EmbeddingCacheController::Impl& impl, FlightLead lead,
+                         const ValueExpectation& expected,
+                         std::chrono::steady_clock::duration spent) {
+    return FillTicket(std::make_unique<FillTicket::State>(impl, std::move(lead), expected, spent));
+  }
+  static JoinTicket join(EmbeddingCacheController::Impl& impl, FlightSeat seat,
+                         const ValueExpectation& expected,
+                         std::chrono::steady_clock::duration spent) {
+    return JoinTicket(std::make_unique<JoinTicket::State>(impl, std::move(seat), expected, spent));
+  }
+  static EmbeddingCacheController::Impl& impl(EmbeddingCacheController& controller) {
+    return *controller.impl_;
+  }
+};
+
+}  // namespace vitrove

@@ -1,0 +1,98 @@
+// EntryTable: key to entry. Readers take no lock; writers take their shard's.
+//
+// A shard is an open-addressing array of cells {hash, entry}. Writers keep it free of tombstones by
+// shifting cells back over a removed one, and grow it by building a larger array; arrays that were
+// outgrown stay until the end (together less than the one in use), because a reader may still walk
+// them. What a reader finds is certain: it pins the entry first and compares the whole key then
+// (entry.h). That it found nothing may be wrong while a writer moves cells, so whoever acts on an
+// absence asks again under the lock.
+//
+// The same mutex guards the fills under way for the shard's keys (flight_board.h): that check and
+// registration are one step is this one lock.
+//
+// Lock order: eviction, then shard, then everything else. No two shards at once.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "cache/entry.h"
+
+namespace vitrove {
+
+struct Flight;
+
+class EntryTable {
+ public:
+  class alignas(64) Shard {
+   public:
+    Shard();
+
+    std::mutex mutex;
+    // Guarded by `mutex`: the fill under way for a key.
+    std::unordered_map<EmbeddingKey, std::shared_ptr<Flight>> flights;
+
+   private:
+    friend class EntryTable;
+    struct Cell {
+      std::atomic<std::uint64_t> hash{0};
+      std::atomic<Entry*> entry{nullptr};
+    };
+    struct Cells {
+      explicit Cells(std::size_t count) : mask(count - 1), cells(new Cell[count]) {}
+      std::size_t mask;
+      std::unique_ptr<Cell[]> cells;
+    };
+
+    static EntryPin find(const Cells& cells, const EmbeddingKey& key, std::uint64_t hash) noexcept;
+    static void place(Cells& cells, std::uint64_t hash, Entry* entry) noexcept;
+    void grow();
+
+    std::atomic<Cells*> current_;
+    std::size_t used_ = 0;  // cells of the current array
+    std::vector<std::unique_ptr<Cells>> arrays_;
+  };
+
+  static constexpr std::size_t shard_bits = 7;
+
+  EntryTable() : shards_(std::size_t{1} << shard_bits) {}
+
+  Shard& shard_of(const EmbeddingKey& key) noexcept {
+    return shards_[hash_of(key) >> (64 - shard_bits)];
+  }
+  std::vector<Shard>& shards() noexcept { return shards_; }
+
+  // Pinned, or nothing. No lock.
+  EntryPin find(const EmbeddingKey& key) noexcept {
+    const Shard& shard = shard_of(key);
+    return Shard::find(*shard.current_.load(std::memory_order_acquire), key, hash_of(key));
+  }
+  // Pinned, or certainly absent. The caller holds the shard's mutex in these.
+  EntryPin find_locked(Shard& shard, const EmbeddingKey& key) noexcept {
+    return Shard::find(*shard.current_.load(std::memory_order_relaxed), key, hash_of(key));
+  }
+  void insert_locked(Shard& shard, const EmbeddingKey& key, Entry* entry);
+
+  // Takes the lock. Only the cell of this very entry goes, not one of a later entry of the key.
+  void erase(const EmbeddingKey& key, const Entry* entry);
+
+  // Calls `visit` with each live entry of the shard, pinned. Under the shard's mutex.
+  void for_each(Shard& shard, const std::function<void(EntryPin)>& visit);
+  // Cells in use, live or not; for tests at rest.
+  std::size_t cells_used();
+
+ private:
+  static std::uint64_t hash_of(const EmbeddingKey& key) noexcept {
+    return DigestHash{}(key.digest);
+  }
+
+  std::vector<Shard> shards_;
+};
+
+}  // namespace vitrove

@@ -1,0 +1,321 @@
+#include "cache/put_pipeline.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace vitrove {
+namespace {
+
+constexpr std::uint64_t batch_bytes = std::uint64_t{8} << 20;
+constexpr std::size_t batch_keys = 16;
+
+ValueHeader alias_header(const EmbeddingKey& alias, const ValueHeader& of,
+                         std::span<const std::byte> side) {
+  ValueHeader header = of;
+  header.kind = ValueKind::alias;
+  header.key = alias;
+  header.rows = 0;
+  header.side_bytes = static_cast<std::uint32_t>(side.size());
+  PayloadChecksum checksum;
+  checksum.update(side);
+  header.payload_checksum = checksum.finish();
+  return header;
+}
+
+}  // namespace
+
+std::shared_ptr<PutValue> put_value_of(CacheCore& core, const EntryPin& entry) {
+  auto value = std::make_shared<PutValue>();
+  value->header = entry->details->header;
+  value->stored_under = entry->key;
+  if (entry->pooled) {
+    value->entry = entry.another();
+    return value;
+  }
+  const std::uint64_t bytes = value->header.value_bytes();
+  auto staging = core.pool().borrow_staging(bytes);
+  if (!staging) return nullptr;
+  std::byte* out = staging->bytes().data();
+  const auto append = [&out](std::span<const std::byte> part) {
+    if (!part.empty()) std::memcpy(out, part.data(), part.size());
+    out += part.size();
+  };
+  append(encode_header(value->header));
+  for (const auto& run : entry->runs) append(run);
+  append(entry->details->side.encode());
+  value->staging = std::move(*staging);
+  value->staged_bytes = bytes;
+  return value;
+}
+
+std::shared_ptr<PutValue> alias_value_of(const EmbeddingKey& alias, const EntryPin& entry) {
+  auto value = std::make_shared<PutValue>();
+  SideData side;
+  side.alias_target = entry->key;
+  value->side = side.encode();
+  value->header = alias_header(alias, entry->details->header, value->side);
+  value->stored_under = entry->key;
+  return value;
+}
+
+// --- the queue ---
+
+struct PutQueue::State {
+  struct Job {
+    std::shared_ptr<PutValue> value;
+    std::uint64_t bytes = 0;
+    bool revoked = false;  // guarded by the mutex
+  };
+
+  State(std::shared_ptr<CacheCore> shared_core, std::shared_ptr<Tier> shared_tier,
+        const Options& given)
+      : core(std::move(shared_core)), tier(std::move(shared_tier)), options(given) {}
+
+  const std::shared_ptr<CacheCore> core;
+  const std::shared_ptr<Tier> tier;
+  const Options options;
+
+  mutable std::mutex mutex;
+  std::condition_variable ended;  // a running job did
+  std::deque<Job> queued;
+  std::list<Job> running;
+  std::uint64_t queued_bytes = 0;
+  std::uint64_t dropped = 0;
+
+  using Batch = std::vector<std::list<Job>::iterator>;
+
+  Batch take_batch() {
+    std::lock_guard lock(mutex);
+    Batch batch;
+    std::uint64_t bytes = 0;
+    while (!queued.empty() && batch.size() < batch_keys && bytes < batch_bytes) {
+      bytes += queued.front().bytes;
+      queued_bytes -= queued.front().bytes;
+      running.push_back(std::move(queued.front()));
+      queued.pop_front();
+      batch.push_back(std::prev(running.end()));
+    }
+    return batch;
+  }
+
+  void finish(const Batch& batch) {
+    std::list<Job> over;  // what jobs own takes other locks on its way back
+    std::lock_guard lock(mutex);
+    for (const auto job : batch) over.splice(over.end(), running, job);
+    ended.notify_all();
+  }
+
+  bool is_revoked(std::list<Job>::iterator job) const {
+    std::lock_guard lock(mutex);
+    return job->revoked;
+  }
+  void count_dropped(std::uint64_t jobs) {
+    std::lock_guard lock(mutex);
+    dropped += jobs;
+  }
+};
+
+// One store call, or two when some keys are to be replaced.
+class PutQueue::Call final : public LaneCall {
+ public:
+  explicit Call(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+  void run(const std::stop_token& shutdown) noexcept override {
+    const State::Batch batch = state_->take_batch();
+    if (batch.empty()) return;  // an earlier call took it along
+    try {
+      put(batch, shutdown);
+    } catch (...) {  // out of memory
+      state_->count_dropped(batch.size());
+    }
+    state_->finish(batch);
+  }
+
+ private:
+  using JobPlace = std::list<State::Job>::iterator;
+
+  // What lies in the arena for one value, while the store reads it.
+  struct Outgoing {
+    JobPlace job;
+    std::optional<PagePool::HeaderSlot> header;
+    std::optional<PagePool::Staging> staging;
+    std::vector<ConstBuffer> buffers;
+  };
+
+  void put(const State::Batch& batch, const std::stop_token& shutdown) {
+    const bool admitted = state_->tier->admit(Tier::Direction::writes);
+    StoreContext context;
+    context.deadline = Clock::now() + state_->options.timeout;
+    context.cancel = shutdown;
+    std::vector<Outgoing> fresh;
+    std::vector<Outgoing> replacing;
+    std::uint64_t held = 0;
+    std::uint64_t dropped = 0;
+    for (const JobPlace job : batch) {
+      if (state_->is_revoked(job)) continue;
+      auto outgoing = admitted ? load(job) : std::nullopt;
+      if (!outgoing) {
+        ++dropped;
+        continue;
+      }
+      held += job->bytes;
+      auto& list = state_->tier->is_bad(job->value->header.key) ? replacing : fresh;
+      list.push_back(std::move(*outgoing));
+    }
+    state_->count_dropped(dropped);
+    set_bytes_held(held);
+    set_deadline(context.deadline);
+    send(fresh, PutMode::if_absent, context);
+    send(replacing, PutMode::replace, context);
+  }
+
+  std::optional<Outgoing> load(JobPlace job) {
+    PagePool& pool = state_->core->pool();
+    PutValue& value = *job->value;
+    Outgoing outgoing{job, {}, {}, {}};
+    if (value.staged_bytes > 0) {
+      outgoing.buffers.push_back(value.staging.bytes().first(value.staged_bytes));
+      return outgoing;
+    }
+    outgoing.header = pool.borrow_header_slot();
+    if (!outgoing.header) return std::nullopt;
+    std::ranges::copy(encode_header(value.header), outgoing.header->bytes().begin());
+    outgoing.buffers.push_back(outgoing.header->bytes());
+    if (value.entry) {
+      for (const auto& segment : value.entry->details->pages.segments) {
+        outgoing.buffers.push_back(std::as_const(pool).segment_bytes(segment));
+      }
+      return outgoing;
+    }
+    outgoing.staging = pool.borrow_staging(value.side.size());
+    if (!outgoing.staging) return std::nullopt;
+    std::ranges::copy(value.side, outgoing.staging->bytes().begin());
+    outgoing.buffers.push_back(outgoing.staging->bytes().first(value.side.size()));
+    return outgoing;
+  }
+
+  void send(std::vector<Outgoing>& values, PutMode mode, const StoreContext& context) {
+    Tier& tier = *state_->tier;
+    const StoreCapabilities can = tier.capabilities();
+    const std::uint64_t limit = can.max_value_bytes;
+    const auto too_large =
+        std::erase_if(values, [&](const Outgoing& value) { return value.job->bytes > limit; });
+    tier.puts().record_faults(too_large, std::string(to_string(StoreStatus::too_large)));
+    if (values.empty()) return;
+
+    std::vector<EmbeddingKey> keys;
+    std::vector<ConstBufferList> lists;
+    for (const Outgoing& value : values) {
+      keys.push_back(value.job->value->header.key);
+      lists.emplace_back(value.buffers);
+    }
+    if (mode == PutMode::replace && !can.can_replace) {
+      if (can.can_remove) tier.remove(keys, context);
+      mode = PutMode::if_absent;
+    }
+    const auto start = Clock::now();
+    const auto results = tier.put(keys, lists, mode, context);
+    note(values, results, Clock::now() - start);
+    take_back_revoked(values, context);
+  }
+
+  void note(const std::vector<Outgoing>& values, std::span<const StoreResult> results,
+            Clock::duration took) {
+    Tier& tier = *state_->tier;
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (!results[i].ok()) continue;
+      bytes += values[i].job->bytes;
+      tier.mark_good(values[i].job->value->header.key);
+    }
+    tier.puts().record(results, bytes, took);
+    tier.report(Tier::Direction::writes, Tier::is_fault(results));
+  }
+
+  void take_back_revoked(const std::vector<Outgoing>& values, const StoreContext& context) {
+    std::vector<EmbeddingKey> revoked;
+    for (const Outgoing& value : values) {
+      if (state_->is_revoked(value.job)) revoked.push_back(value.job->value->header.key);
+    }
+    if (revoked.empty()) return;
+    StoreContext removal = context;
+    removal.deadline = Clock::now() + state_->options.timeout;
+    const auto start = Clock::now();
+    const auto results = state_->tier->remove(revoked, removal);
+    state_->tier->removes().record(results, 0, Clock::now() - start);
+  }
+
+  const std::shared_ptr<State> state_;
+};
+
+PutQueue::PutQueue(std::shared_ptr<CacheCore> core, std::shared_ptr<Tier> tier,
+                   const Options& options)
+    : state_(std::make_shared<State>(std::move(core), std::move(tier), options)),
+      lane_(options.threads, std::numeric_limits<std::size_t>::max()) {}
+
+void PutQueue::add(std::shared_ptr<PutValue> value) {
+  const std::uint64_t bytes = value->header.value_bytes();
+  std::deque<State::Job> given_up;  // freed after the lock
+  std::lock_guard lock(state_->mutex);
+  const bool fits =
+      state_->queued.empty() || state_->queued_bytes + bytes <= state_->options.max_bytes;
+  if (!fits) {
+    ++state_->dropped;
+    return;
+  }
+  state_->queued.push_back({std::move(value), bytes, false});
+  state_->queued_bytes += bytes;
+  if (lane_.submit(std::make_shared<Call>(state_)) == Lane::Submitted::yes) return;
+  // Every thread is stuck: what waits would only keep pages pinned.
+  given_up.swap(state_->queued);
+  state_->queued_bytes = 0;
+  state_->dropped += given_up.size();
+}
+
+void PutQueue::revoke(const std::function<bool(const PutValue&)>& which) {
+  std::deque<State::Job> forgotten;
+  std::lock_guard lock(state_->mutex);
+  for (State::Job& job : state_->running) job.revoked = job.revoked || which(*job.value);
+  const auto first =
+      std::stable_partition(state_->queued.begin(), state_->queued.end(),
+                            [&](const State::Job& job) { return !which(*job.value); });
+  for (auto job = first; job != state_->queued.end(); ++job) {
+    state_->queued_bytes -= job->bytes;
+    forgotten.push_back(std::move(*job));
+  }
+  state_->queued.erase(first, state_->queued.end());
+}
+
+bool PutQueue::wait_gone(const std::function<bool(const PutValue&)>& which,
+                         Clock::time_point deadline) {
+  std::unique_lock lock(state_->mutex);
+  return state_->ended.wait_until(lock, deadline, [&] {
+    return std::ranges::none_of(state_->running,
+                                [&](const State::Job& job) { return which(*job.value); });
+  });
+}
+
+std::uint64_t PutQueue::pending() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->queued.size() + state_->running.size();
+}
+
+std::uint64_t PutQueue::dropped() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->dropped;
+}
+
+void AdminCall::run(const std::stop_token& shutdown) noexcept {
+  const std::stop_callback forward(shutdown, [this] { stop_.request_stop(); });
+  StoreContext context;
+  context.deadline = deadline();
+  context.cancel = stop_.get_token();
+  try {
+    call_(context);
+  } catch (...) {  // out of memory: the caller sees that nothing was answered
+  }
+  group_->finished(0);
+}
+
+}  // namespace vitrove

@@ -1,0 +1,90 @@
+// PutPipeline: puts to the stores, behind the back of whoever published.
+//
+// A value waits and travels without a copy: its entry stays pinned, and the call gathers a header
+// slot and the entry's pages. Values that have no pages (aliases, uncached embeddings) go through
+// staging. Each tier has a queue bounded in bytes; what does not fit is dropped, newest first, and
+// counted. Small values travel several in one store call.
+//
+// Revoking: a flush or a removal revokes what is queued or under way. A queued job is forgotten;
+// one under way is looked at again after its call, and removed from the store where it slipped
+// through (field case B76). Jobs are queued under the lock of their key's shard (flight_board.h),
+// so that who revokes after having held that lock misses none.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "cache/cache_core.h"
+#include "cache/lane.h"
+#include "cache/tier.h"
+
+namespace vitrove {
+
+// What is put, shared by the jobs of all tiers.
+struct PutValue {
+  ValueHeader header;         // kind alias: complete but for its checksum
+  EntryPin entry;             // of an embedding in pages; else of nothing, or of an alias's
+  PagePool::Staging staging;  // of an uncached embedding: header and all, in one piece
+  std::uint64_t staged_bytes = 0;
+  std::vector<std::byte> side;  // of an alias
+
+  // The key under which its rows stand: for an alias, the one it points to.
+  EmbeddingKey stored_under;
+};
+
+// Of a published entry; nothing when its rows are on the heap and staging cannot hold them.
+std::shared_ptr<PutValue> put_value_of(CacheCore& core, const EntryPin& entry);
+// Says that `alias` is found under the entry's own key.
+std::shared_ptr<PutValue> alias_value_of(const EmbeddingKey& alias, const EntryPin& entry);
+
+class PutQueue {
+ public:
+  using Clock = LaneCall::Clock;
+
+  struct Options {
+    std::uint32_t threads = 2;
+    std::uint64_t max_bytes = 0;
+    std::chrono::microseconds timeout{0};
+  };
+
+  PutQueue(std::shared_ptr<CacheCore> core, std::shared_ptr<Tier> tier, const Options& options);
+
+  void add(std::shared_ptr<PutValue> value);
+  void revoke(const std::function<bool(const PutValue&)>& which);
+  // True when no job that `which` names is under way any more.
+  bool wait_gone(const std::function<bool(const PutValue&)>& which, Clock::time_point deadline);
+  bool wait_idle(Clock::time_point deadline) { return lane_.wait_idle(deadline); }
+
+  Lane& lane() { return lane_; }
+  std::uint64_t pending() const;
+  std::uint64_t dropped() const;
+
+ private:
+  struct State;
+  class Call;
+  const std::shared_ptr<State> state_;
+  Lane lane_;
+};
+
+// A store call of an administrator: removing, listing. The caller waits or leaves.
+class AdminCall final : public LaneCall {
+ public:
+  AdminCall(std::shared_ptr<CallGroup> group, std::function<void(const StoreContext&)> call)
+      : group_(std::move(group)), call_(std::move(call)) {}
+  void run(const std::stop_token& shutdown) noexcept override;
+  void cancel() { stop_.request_stop(); }
+
+ private:
+  const std::shared_ptr<CallGroup> group_;
+  const std::function<void(const StoreContext&)> call_;
+  std::stop_source stop_;
+};
+
+}  // namespace vitrove

@@ -1,0 +1,147 @@
+#include "cache/tier.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+namespace vitrove {
+namespace {
+
+// How long a bad value that nobody replaced is left alone.
+constexpr std::chrono::seconds avoid_time{30};
+constexpr std::size_t max_bad_keys = 65'536;
+
+bool is_known(StoreStatus status) {
+  return static_cast<std::uint8_t>(status) <= static_cast<std::uint8_t>(StoreStatus::conflict);
+}
+
+}  // namespace
+
+Tier::Tier(std::shared_ptr<EmbeddingStore> store, std::string name, const TierOptions& options)
+    : store_(std::move(store)),
+      name_(std::move(name)),
+      read_breaker_(options.breaker_faults, options.breaker_pause),
+      write_breaker_(options.breaker_faults, options.breaker_pause) {}
+
+template <typename Call>
+std::vector<StoreResult> Tier::guarded(std::size_t keys, Call call) noexcept {
+  std::vector<StoreResult> results;
+  try {
+    results = call();
+  } catch (const std::exception& error) {
+    throttle_.log(spdlog::level::err, "store {} threw: {}", name_, error.what());
+    results.clear();
+  } catch (...) {
+    results.clear();
+  }
+  // With a wrong number of results nobody knows which key they are about.
+  if (results.size() != keys) results.assign(keys, StoreResult{StoreStatus::io_error});
+  for (StoreResult& result : results) {
+    if (!is_known(result.status)) result = {StoreStatus::io_error};
+  }
+  return results;
+}
+
+StoreCapabilities Tier::capabilities() const noexcept {
+  try {
+    return store_->capabilities();
+  } catch (...) {
+    return {};
+  }
+}
+
+StoreHealth Tier::health() const noexcept {
+  try {
+    return store_->health();
+  } catch (...) {
+    return {StoreState::down, "the store could not be asked", {}, {}, {}};
+  }
+}
+
+std::vector<StoreResult> Tier::exist(std::span<const EmbeddingKey> keys,
+                                     const StoreContext& context) {
+  return guarded(keys.size(), [&] { return store_->batch_is_exist(keys, context); });
+}
+
+std::vector<StoreResult> Tier::get(std::span<const EmbeddingKey> keys,
+                                   std::span<const MutableBufferList> buffers,
+                                   const StoreContext& context) {
+  return guarded(keys.size(),
+                 [&] { return store_->batch_get_into_multi_buffers(keys, buffers, context); });
+}
+
+std::vector<StoreResult> Tier::put(std::span<const EmbeddingKey> keys,
+                                   std::span<const ConstBufferList> buffers, PutMode mode,
+                                   const StoreContext& context) {
+  return guarded(keys.size(), [&] {
+    return store_->batch_put_from_multi_buffers(keys, buffers, mode, context);
+  });
+}
+
+std::vector<StoreResult> Tier::remove(std::span<const EmbeddingKey> keys,
+                                      const StoreContext& context) {
+  return guarded(keys.size(), [&] { return store_->batch_remove(keys, context); });
+}
+
+StoreResult Tier::list(const ListOptions& options,
+                       const std::function<bool(const ListedValue&)>& visit,
+                       const StoreContext& context) {
+  return guarded(
+      1, [&] { return std::vector<StoreResult>{store_->list(options, visit, context)}; })[0];
+}
+
+bool Tier::admit(Direction direction) { return breaker(direction).admit(Clock::now()); }
+
+void Tier::report(Direction direction, bool fault) {
+  const char* const what = direction == Direction::reads ? "reads from" : "writes to";
+  if (!fault) {
+    if (breaker(direction).succeeded()) {
+      logger()->info("store {} answers again: {} it resume", name_, what);
+    }
+    return;
+  }
+  if (breaker(direction).failed(Clock::now())) {
+    throttle_.log(spdlog::level::warn, "store {} keeps failing: {} it pause", name_, what);
+  }
+}
+
+bool Tier::is_fault(std::span<const StoreResult> results) {
+  return std::ranges::all_of(results, [](const StoreResult& result) { return result.is_fault(); });
+}
+
+void Tier::mark_bad(const EmbeddingKey& key, Bad how) {
+  std::lock_guard lock(bad_mutex_);
+  // A store that is rotten all over is left to its breaker and to checks; any victim will do here.
+  if (bad_.size() >= max_bad_keys && !bad_.contains(key)) bad_.erase(bad_.begin());
+  bad_[key] = how == Bad::not_believed ? Clock::now() + avoid_time : Clock::time_point::min();
+}
+
+void Tier::mark_good(const EmbeddingKey& key) {
+  std::lock_guard lock(bad_mutex_);
+  bad_.erase(key);
+}
+
+bool Tier::is_bad(const EmbeddingKey& key) const {
+  std::lock_guard lock(bad_mutex_);
+  return bad_.contains(key);
+}
+
+bool Tier::is_avoided(const EmbeddingKey& key) const {
+  std::lock_guard lock(bad_mutex_);
+  const auto found = bad_.find(key);
+  return found != bad_.end() && Clock::now() < found->second;
+}
+
+StoreStats Tier::snapshot() const {
+  StoreStats stats;
+  stats.name = name_;
+  stats.get = gets_.snapshot();
+  stats.put = puts_.snapshot();
+  stats.exist = exists_.snapshot();
+  stats.remove = removes_.snapshot();
+  stats.breaker_open = read_breaker_.is_open();
+  stats.put_breaker_open = write_breaker_.is_open();
+  return stats;
+}
+
+}  // namespace vitrove
