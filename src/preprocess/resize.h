@@ -1,8 +1,8 @@
 // Resizing equal to Pillow's Image.resize, bit for bit.
 //
-// Columns first, then rows, rounded to 8 bits in between: the order of Pillow up to 12.1, with which
-// today's models were trained. (Pillow 13 takes the rows first where the height shrinks much more
-// than the width; there a few values differ in the last bit.)
+// Columns first, then rows, rounded to 8 bits in between: the order of Pillow up to 12.1, with
+// which today's models were trained. (Pillow 13 takes the rows first where the height shrinks much
+// more than the width; there a few values differ in the last bit.)
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,22 @@
+// Which pixels of a picture a model sees: sizes and crops, rounded as Hugging Face's processors do.
+#pragma once
+
+#include "preprocess/image_params.h"
+#include "preprocess/resize.h"
+
+namespace vitrove {
+
+// A picture of `resized` of which `window` is put at (left, top) on a black canvas.
+struct Placement {
+  Size resized;
+  Window window;
+  Size canvas;
+  std::uint32_t left = 0;
+  std::uint32_t top = 0;
+};
+
+// Throws Error{invalid_argument} when the canvas would exceed the limit.
+Placement place(const Size& picture, const ImageParams& params, const ImageFamily& family,
+                const PreprocessLimits& limits);
+
+}  // namespace vitrove

@@ -1,0 +1,86 @@
+#include "preprocess/image_processor.h"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "preprocess/image_geometry.h"
+#include "preprocess/json_text.h"
+#include "preprocess/resize.h"
+#include "vitrove/error.h"
+
+namespace vitrove {
+namespace {
+
+constexpr std::uint32_t resize_version = 1;
+
+// A pixel has 256 values, so each channel's arithmetic is done 256 times and looked up. Rescaling
+// is in double and rounded to float, all else in float, as on numpy.
+using ChannelTable = std::array<float, 256>;
+
+ChannelTable make_table(const ImageParams& params, std::size_t channel) {
+  const auto mean = static_cast<float>(params.image_mean[channel]);
+  const auto deviation = static_cast<float>(params.image_std[channel]);
+  ChannelTable table;
+  for (std::size_t level = 0; level < table.size(); ++level) {
+    auto value = static_cast<float>(level);
+    if (params.do_rescale) {
+      value = static_cast<float>(static_cast<double>(level) * params.rescale_factor);
+    }
+    if (params.rescale_offset) value -= 1.0F;
+    if (params.do_normalize) value = (value - mean) / deviation;
+    if (params.do_normalize && params.include_top) value = value / deviation;
+    table[level] = value;
+  }
+  return table;
+}
+
+// Interleaved bytes to planes of floats; the canvas around the picture is black.
+std::vector<float> to_planes(const RgbImage& image, const Placement& placement,
+                             const ImageParams& params) {
+  const std::size_t width = placement.canvas.width;
+  const std::size_t plane = width * placement.canvas.height;
+  std::vector<float> result(3 * plane);
+  for (std::size_t channel = 0; channel < 3; ++channel) {
+    const ChannelTable table = make_table(params, channel);
+    float* const first = result.data() + channel * plane;
+    if (image.pixels.size() != 3 * plane) std::fill_n(first, plane, table[0]);
+    for (std::size_t y = 0; y < image.height; ++y) {
+      const std::uint8_t* from = image.row(y) + channel;
+      float* to = first + (placement.top + y) * width + placement.left;
+      for (std::size_t x = 0; x < image.width; ++x) to[x] = table[from[3 * x]];
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+ResolvedParams ImageProcessor::resolve(Modality modality, std::string_view kwargs) const {
+  require_supported(modality);
+  ImageParams params = params_;
+  apply_json(parse_object(kwargs, "mm_processor_kwargs"), ParamSource::request, family_, params);
+  check_params(params, limits_);
+  return to_resolved(params, family_);
+}
+
+PreprocessedItem ImageProcessor::run(const RgbImage& image, const ResolvedParams& resolved) const {
+  if (image.width == 0 || image.height == 0) {
+    throw Error(ErrorCode::invalid_argument, "the image has no pixels");
+  }
+  const ImageParams params = from_resolved(resolved, family_);
+  const Placement placement = place({image.width, image.height}, params, family_, limits_);
+  const RgbImage seen = resize(image, placement.resized, params.resample, placement.window);
+  PreprocessedItem item;
+  item.tensors.push_back(
+      {"pixel_values",
+       {3, std::int64_t{placement.canvas.height}, std::int64_t{placement.canvas.width}},
+       to_planes(seen, placement, params)});
+  return item;
+}
+
+std::vector<PipelineVersion> ImageProcessor::versions() const {
+  return {{std::string(family_.name), family_.version}, {"resize", resize_version}};
+}
+
+}  // namespace vitrove

@@ -1,0 +1,27 @@
+// The preprocessor of the CLIP-like families: resize, centre crop, rescale, normalise.
+#pragma once
+
+#include "preprocess/image_families.h"
+#include "vitrove/preprocess.h"
+
+namespace vitrove {
+
+class ImageProcessor final : public Preprocessor {
+ public:
+  // `family` must outlive it (they are constants).
+  ImageProcessor(const ImageFamily& family, const ImageParams& params,
+                 const PreprocessLimits& limits)
+      : family_(family), params_(params), limits_(limits) {}
+
+  std::string_view family() const override { return family_.name; }
+  ResolvedParams resolve(Modality modality, std::string_view kwargs) const override;
+  PreprocessedItem run(const RgbImage& image, const ResolvedParams& params) const override;
+  std::vector<PipelineVersion> versions() const override;
+
+ private:
+  const ImageFamily& family_;
+  const ImageParams params_;
+  const PreprocessLimits limits_;
+};
+
+}  // namespace vitrove
