@@ -14,25 +14,35 @@ import support  # noqa: E402
 def start(tmp_path):
     """start(*flags, encoder=..., store=...) gives a running Server of this test's own. At the end
     every one that is still alive must have its pins back at zero and end with 0 on SIGTERM."""
-    servers = []
+    servers = support.Servers(tmp_path)
+    yield servers
+    servers.finish()
 
-    def start_server(*arguments, **options):
-        server = support.Server(tmp_path / f"server-{len(servers)}", *arguments, **options)
-        servers.append(server)
-        return server
 
-    yield start_server
-    alive = [server for server in servers if server.process.poll() is None]
-    try:
-        for server in alive:
-            if not getattr(server, "expect_unclean", False):
-                server.check_at_rest()
-        codes = [server.stop() for server in alive]
-        assert codes == [0] * len(codes)
-    finally:
-        for server in servers:
-            if server.process.poll() is None:
-                server.kill()
+@pytest.fixture(scope="module")
+def start_shared(tmp_path_factory):
+    """The same for servers that the tests of a module share because their state does not matter.
+    They live until its end, must survive every test, and must be at rest after each."""
+    servers = support.Servers(tmp_path_factory.mktemp("shared"))
+    yield servers
+    servers.finish()
+
+
+@pytest.fixture(autouse=True)
+def shared_servers_live_and_rest(start_shared):
+    yield
+    for server in start_shared.started:
+        assert server.process.poll() is None, server.log[-4000:]
+    start_shared.check_at_rest()
+
+
+@pytest.fixture(autouse=True)
+def error_bodies_are_proper():
+    """Every error reply that a test has seen has the documented form and says too much in none."""
+    support.error_replies.clear()
+    yield
+    for response in support.error_replies:
+        support.check_error_body(response)
 
 
 @pytest.fixture

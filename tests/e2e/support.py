@@ -48,6 +48,31 @@ def wait_until(condition, timeout=20, what="condition"):
         time.sleep(0.02)
 
 
+error_replies = []  # every one that a client of this test has seen; conftest judges them
+
+LEAKS = {
+    "an address in memory": re.compile(r"\b0x[0-9a-fA-F]{6,}"),
+    "a path of this machine": re.compile(r"/(home|tmp|usr|var|root|work|etc|proc|opt|build)/"),
+    "a password": re.compile(r"://[^/\s\"]*:[^/\s\"]*@"),
+    "an internal host": re.compile(r"\b(127\.0\.0\.1|10\.\d+\.\d+\.\d+|169\.254\.\d+\.\d+|localhost)\b"),
+    "a C++ name": re.compile(r"\b(std::|vitrove::|St\d+[a-z]|__[a-z]+|what\(\))"),
+}
+
+
+def check_error_body(response):
+    """Design section 8: what every error looks like, and field case B87: what none may say."""
+    text = response.body.decode()
+    error = json.loads(text)["error"]
+    assert set(error) == {"code", "message", "req_id", "item"}, text
+    assert error["code"] and error["message"] and error["req_id"], text
+    assert error["item"] is None or error["item"] >= 0, text
+    assert len(error["message"]) < 500, text
+    for what, pattern in LEAKS.items():
+        assert not pattern.search(text), f"{what} in {text}"
+    if response.status in (429, 503):
+        assert int(response.headers["retry-after"]) > 0
+
+
 class Response:
     def __init__(self, status, headers, body):
         self.status = status
@@ -105,7 +130,10 @@ class Client:
                 body = json.dumps(body)
             connection.request(method, path, body, {**self.headers, **(headers or {})})
             reply = connection.getresponse()
-            return Response(reply.status, reply.getheaders(), reply.read())
+            response = Response(reply.status, reply.getheaders(), reply.read())
+            if response.status >= 400 and method != "HEAD":
+                error_replies.append(response)
+            return response
         finally:
             connection.close()
 
@@ -181,7 +209,11 @@ class Server(Client):
             stdin=subprocess.DEVNULL, cwd=self.folder,
             env={**os.environ, "VITROVE_LOG_LEVEL": "debug", **(env or {})})
         if wait:
-            self.wait_ready()
+            try:
+                self.wait_ready()
+            except BaseException:
+                self.kill()
+                raise
 
     @property
     def log(self):
@@ -190,7 +222,7 @@ class Server(Client):
     def wait_ready(self, timeout=60):
         def listening():
             assert self.process.poll() is None, f"ended with {self.process.returncode}:\n{self.log}"
-            return re.search(r"listening on http://127\.0\.0\.1:(\d+)", self.log)
+            return re.search(r"listening on http://(?:127\.0\.0\.1|0\.0\.0\.0):(\d+)", self.log)
 
         self.port = int(wait_until(listening, timeout, "the server to listen")[1])
         wait_until(lambda: self.get("/ready").status == 200, timeout, "the server to be ready")
@@ -222,11 +254,53 @@ class Server(Client):
 
         wait_until(at_rest, 30, "pins to return to zero")
 
+    def memory(self, field="VmRSS"):
+        """Bytes of /proc/PID/status: VmRSS now, VmHWM the most since start or reset_peak()."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(rf"{field}:\s+(\d+) kB", status)[1]) << 10
+
+    def reset_peak(self):
+        Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
+
+    def entries(self):
+        return self.metrics().sum("vitrove_entries")
+
     def encodes(self):
         return self.metrics().sum("vitrove_encoder_items_total")
 
     def lookups(self, result):
         return self.metrics().sum("vitrove_lookups_total", result=result)
+
+
+class Servers:
+    """Called, it gives a running Server; it knows all that it has started."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self.started = []
+
+    def __call__(self, *arguments, **options):
+        server = Server(self.folder / f"server-{len(self.started)}", *arguments, **options)
+        self.started.append(server)
+        return server
+
+    def alive(self):
+        return [server for server in self.started if server.process.poll() is None]
+
+    def check_at_rest(self):
+        for server in self.alive():
+            if not getattr(server, "expect_unclean", False):
+                server.check_at_rest()
+
+    def finish(self):
+        """Every one that is still alive must be at rest, and end with 0 on SIGTERM."""
+        try:
+            self.check_at_rest()
+            codes = [server.stop() for server in self.alive()]
+            assert codes == [0] * len(codes)
+        finally:
+            for server in self.alive():
+                server.kill()
 
 
 def run_cli(*arguments, env=None, cwd=None, timeout=120, user=None):
