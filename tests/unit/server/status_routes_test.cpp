@@ -1,0 +1,336 @@
+// Routes that tell how the server is, and those that act on all of it.
+
+#include <set>
+
+#include "support.h"
+
+namespace vitrove::test {
+namespace {
+
+using testing::Fault;
+using testing::FaultyStore;
+using testing::StoreOp;
+
+// A store whose state the test sets, and whose health() can hang.
+class MoodyStore final : public EmbeddingStore {
+ public:
+  std::atomic<StoreState> state{StoreState::ready};
+  mutable Gate gate;
+
+  std::string_view name() const override { return "moody"; }
+  StoreCapabilities capabilities() const override { return {}; }
+  StoreHealth health() const override {
+    gate.pass();
+    StoreHealth health;
+    health.state = state;
+    health.detail = "redis://secret@10.0.0.1";
+    return health;
+  }
+  std::vector<StoreResult> batch_get_into_multi_buffers(std::span<const EmbeddingKey> keys,
+                                                        std::span<const MutableBufferList>,
+                                                        const StoreContext&) override {
+    return std::vector<StoreResult>(keys.size(), {StoreStatus::absent});
+  }
+  std::vector<StoreResult> batch_put_from_multi_buffers(std::span<const EmbeddingKey> keys,
+                                                        std::span<const ConstBufferList>, PutMode,
+                                                        const StoreContext&) override {
+    return std::vector<StoreResult>(keys.size());
+  }
+  std::vector<StoreResult> batch_is_exist(std::span<const EmbeddingKey> keys,
+                                          const StoreContext&) override {
+    return std::vector<StoreResult>(keys.size(), {StoreStatus::absent});
+  }
+};
+
+double metric(TestServer& server, const std::string& sample) {
+  const std::string text = "\n" + server.get("/metrics").body();
+  const auto at = text.find("\n" + sample + " ");
+  if (at == std::string::npos) {
+    ADD_FAILURE() << "no " << sample << " in" << text;
+    return -1;
+  }
+  return std::stod(text.substr(at + sample.size() + 2));
+}
+
+TEST(StatusRoutes, HealthIsOkAndReadyIsReady) {
+  TestServer server;
+  EXPECT_EQ(server.get("/health").parsed().at("status"), "ok");
+  EXPECT_EQ(server.get("/ready").status(), 200);
+}
+
+// B75, B49
+TEST(StatusRoutes, AStoreThatIsDownIsDegradedAndStillReady) {
+  const auto store = std::make_shared<MoodyStore>();
+  TestServer server(small_config(), {store});
+  store->state = StoreState::down;
+  server.core.health().refresh();
+  const Reply health = server.get("/health");
+  EXPECT_EQ(health.status(), 200);
+  EXPECT_EQ(health.parsed().at("status"), "degraded");
+  EXPECT_EQ(health.body().find("secret"), std::string::npos);
+  EXPECT_EQ(server.get("/ready").status(), 200);
+  store->state = StoreState::ready;
+  server.core.health().refresh();
+  EXPECT_EQ(server.get("/health").parsed().at("status"), "ok");
+}
+
+TEST(StatusRoutes, HealthAnswersWhileAStoreDoesNot) {
+  const auto store = std::make_shared<MoodyStore>();
+  store->gate.close();
+  TestServer server(small_config(), {store});
+  ASSERT_TRUE(store->gate.wait_for_waiting(1));
+  EXPECT_EQ(server.get("/health").status(), 200);
+  EXPECT_EQ(server.get("/ready").status(), 200);
+  store->gate.open();
+}
+
+// B75
+TEST(StatusRoutes, AStuckEncoderMakesReadyFailAndHealthNot) {
+  ServerConfig config = small_config();
+  config.stall_timeout = std::chrono::milliseconds(20);
+  TestServer server(config);
+  server.parts.encoder->gate.close();
+  auto stuck = server.start_encode({png_url(1)});
+  ASSERT_TRUE(eventually([&] { return server.get("/ready").status() == 503; }));
+  EXPECT_EQ(server.get("/health").status(), 200);
+  server.parts.encoder->gate.open();
+  EXPECT_EQ(stuck.get().status(), 200);
+  EXPECT_TRUE(eventually([&] { return server.get("/ready").status() == 200; }));
+}
+
+TEST(StatusRoutes, HealthGenerateReallyEncodes) {
+  TestServer server;
+  EXPECT_EQ(server.get("/health_generate").status(), 200);
+  EXPECT_EQ(server.get("/health_generate").status(), 200);
+  EXPECT_EQ(server.parts.encoder->items, 2);
+  server.parts.encoder->set_before([] { throw Error(ErrorCode::internal, "broken"); });
+  EXPECT_EQ(server.get("/health_generate").status(), 500);
+}
+
+// B74
+TEST(StatusRoutes, MetricsTellExactlyWhatHappened) {
+  const auto store = memory_store();
+  {
+    TestServer writer(small_config(), {store});
+    for (std::uint32_t seed = 0; seed < 4; ++seed) writer.encode({png_url(seed)});
+    ASSERT_TRUE(
+        writer.parts.controller->wait_for_puts(std::chrono::steady_clock::now() + patience));
+  }
+  TestServer server(small_config(), {store});
+  for (std::uint32_t seed = 0; seed < 10; ++seed) server.encode({png_url(seed)});
+  for (std::uint32_t seed = 0; seed < 3; ++seed) server.encode({png_url(seed)});
+  server.encode("bad");
+  server.get("/health");
+  server.get("/health_generate");
+  server.get("/metrics");
+  const auto lookups = [&](const std::string& result) {
+    return metric(server, R"(vitrove_lookups_total{modality="image",result=")" + result + R"("})");
+  };
+  EXPECT_EQ(lookups("local"), 3);
+  EXPECT_EQ(lookups("joined"), 0);
+  EXPECT_EQ(lookups("store"), 4);
+  EXPECT_EQ(lookups("miss"), 6);
+  EXPECT_EQ(metric(server, "vitrove_encoder_items_total"), 6);
+  EXPECT_EQ(metric(server, R"(vitrove_requests_total{code="200",route="/encode"})"), 13);
+  EXPECT_EQ(metric(server, R"(vitrove_requests_total{code="400",route="/encode"})"), 1);
+  EXPECT_EQ(metric(server, R"(vitrove_entries{state="ready"})"), 10);
+  EXPECT_EQ(metric(server, R"(vitrove_entries{state="filling"})"), 0);
+  EXPECT_EQ(metric(server, R"(vitrove_pool_bytes{state="pinned"})"), 0);
+  EXPECT_EQ(metric(server, R"(vitrove_request_seconds_count{route="/encode"})"), 14);
+}
+
+TEST(StatusRoutes, MetricsHaveTheNamesThatAreDocumented) {
+  TestServer server(small_config(), {memory_store()});
+  server.encode({png_url(1)});
+  ASSERT_TRUE(server.parts.controller->wait_for_puts(std::chrono::steady_clock::now() + patience));
+  std::set<std::string> names;
+  std::istringstream lines(server.get("/metrics").body());
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("# TYPE ")) names.insert(line.substr(7, line.find(' ', 7) - 7));
+  }
+  const std::set<std::string> documented = {"vitrove_lookups_total",
+                                            "vitrove_encoder_items_total",
+                                            "vitrove_encoder_seconds_total",
+                                            "vitrove_encode_seconds_saved_total",
+                                            "vitrove_store_ops_total",
+                                            "vitrove_store_errors_total",
+                                            "vitrove_store_seconds",
+                                            "vitrove_rejected_values_total",
+                                            "vitrove_evictions_total",
+                                            "vitrove_pool_bytes",
+                                            "vitrove_entries",
+                                            "vitrove_store_pending",
+                                            "vitrove_request_seconds",
+                                            "vitrove_requests_total"};
+  for (const auto& name : names) EXPECT_TRUE(documented.contains(name)) << name;
+  for (const auto* name :
+       {"vitrove_lookups_total", "vitrove_store_ops_total", "vitrove_store_seconds",
+        "vitrove_store_pending", "vitrove_requests_total", "vitrove_request_seconds"}) {
+    EXPECT_TRUE(names.contains(name)) << name;
+  }
+}
+
+TEST(StatusRoutes, StoreFaultsAreErrorsAndNotMisses) {
+  const auto faulty = std::make_shared<FaultyStore>(memory_store());
+  faulty->add({.op = StoreOp::put, .fault = Fault::error});
+  TestServer server(small_config(), {faulty});
+  server.encode({png_url(1)});
+  ASSERT_TRUE(server.parts.controller->wait_for_puts(std::chrono::steady_clock::now() + patience));
+  const json stats = server.get("/stats").parsed();
+  EXPECT_GE(stats.at("stores")[0].at("put").at("errors").get<int>(), 1);
+  EXPECT_NE(server.get("/metrics").body().find("vitrove_store_errors_total{"), std::string::npos);
+}
+
+TEST(StatusRoutes, StatsAndThePublicSubset) {
+  const auto store = std::make_shared<MoodyStore>();
+  TestServer server(small_config(), {store});
+  server.encode({png_url(1)});
+  server.encode({png_url(1)});
+  const json stats = server.get("/stats").parsed();
+  EXPECT_EQ(stats.at("lookups").at("image").at("local"), 1);
+  EXPECT_EQ(stats.at("encoder").at("items"), 1);
+  EXPECT_EQ(stats.at("model").at("dim"), 64);
+  EXPECT_EQ(stats.at("pool").at("entries"), 1);
+  const Reply status = server.get("/status.json");
+  EXPECT_EQ(status.parsed().at("lookups").at("local"), 1);
+  EXPECT_EQ(status.parsed().at("stores")[0].at("name"), stats.at("stores")[0].at("name"));
+  for (const auto* private_word : {"secret", "10.0.0.1", "fingerprint"}) {
+    EXPECT_EQ(status.body().find(private_word), std::string::npos);
+  }
+}
+
+TEST(StatusRoutes, ThePageForPeopleLoadsNothingFromElsewhere) {
+  TestServer server;
+  const Reply page = server.get("/");
+  EXPECT_EQ(page.status(), 200);
+  EXPECT_TRUE(page.response.content_type.starts_with("text/html"));
+  EXPECT_NE(page.body().find("status.json"), std::string::npos);
+  EXPECT_EQ(page.body().find("http://"), std::string::npos);
+  EXPECT_EQ(page.body().find("https://"), std::string::npos);
+  EXPECT_NE(page.body().find("prefers-color-scheme: dark"), std::string::npos);
+}
+
+TEST(StatusRoutes, OpenRoutesNeedNoKeyAndTheOthersDo) {
+  ServerConfig config = small_config();
+  config.api_keys = {"key"};
+  TestServer server(config);
+  for (const auto* path : {"/health", "/ready", "/metrics", "/", "/status.json"}) {
+    EXPECT_EQ(server.get(path).status(), 200) << path;
+  }
+  for (const auto* path : {"/stats", "/health_generate", "/embeddings/x"}) {
+    const Reply refused = server.get(path);
+    EXPECT_EQ(refused.status(), 401) << path;
+    EXPECT_EQ(refused.header("WWW-Authenticate"), "Bearer");
+  }
+  EXPECT_EQ(server.post("/flush", nullptr).status(), 401);
+  EXPECT_EQ(server.get("/stats", {"key"}).status(), 200);
+}
+
+TEST(StatusRoutes, BeyondLoopbackAdminRoutesAreShutWithoutAnAdminKey) {
+  TestServer server(small_config(), {}, /*beyond_loopback=*/true);
+  EXPECT_EQ(server.get("/stats").status(), 403);
+  EXPECT_EQ(server.post("/flush", nullptr).status(), 403);
+  EXPECT_EQ(server.post("/reload", {{"encoder", "stub:"}}).status(), 403);
+  EXPECT_EQ(server.encode({png_url(1)}).status(), 200);
+}
+
+TEST(StatusRoutes, UnknownRoutesAndMethodsAreJsonErrors) {
+  TestServer server;
+  const Reply nowhere = server.get("/nowhere");
+  EXPECT_EQ(nowhere.status(), 404);
+  EXPECT_EQ(nowhere.error().size(), 4U);
+  const Reply put = call(server.core.handler(), "PUT", "/encode");
+  EXPECT_EQ(put.status(), 405);
+  EXPECT_EQ(put.error().size(), 4U);
+  EXPECT_EQ(put.header("Allow"), "POST, OPTIONS");
+  const Reply options = call(server.core.handler(), "OPTIONS", "/embeddings/x");
+  EXPECT_EQ(options.status(), 204);
+  EXPECT_EQ(options.header("Allow"), "GET, HEAD, DELETE, OPTIONS");
+}
+
+// --- admin -------------------------------------------------------------------------------------
+
+std::uint64_t removed(const Reply& reply, const std::string& tier) {
+  EXPECT_EQ(reply.status(), 200) << reply.body();
+  const json body = reply.parsed();
+  for (const json& entry : body.at("tiers")) {
+    if (entry.at("name").get<std::string>().starts_with(tier)) {
+      return entry.at("removed").get<std::uint64_t>();
+    }
+  }
+  ADD_FAILURE() << "no tier " << tier << " in " << reply.body();
+  return 0;
+}
+
+// B76
+TEST(FlushRoute, ScopesEmptyWhatTheyName) {
+  TestServer server(small_config(), {memory_store()});
+  const json items = json::array({png_url(1)});
+  const auto settle = [&] {
+    ASSERT_TRUE(
+        server.parts.controller->wait_for_puts(std::chrono::steady_clock::now() + patience));
+  };
+  server.encode(items);
+  settle();
+  EXPECT_EQ(removed(server.post("/flush?scope=local", nullptr), "pool"), 1U);
+  EXPECT_EQ(server.sources(items), std::vector<std::string>{"store"});
+  EXPECT_GE(removed(server.post("/flush?scope=store", nullptr), "memory"), 1U);
+  EXPECT_EQ(server.sources(items), std::vector<std::string>{"local"});
+  settle();
+  server.post("/flush?scope=all", nullptr);
+  EXPECT_EQ(server.sources(items), std::vector<std::string>{"encoded"});
+}
+
+TEST(FlushRoute, AnotherModelsValuesStayUnlessAllAreMeant) {
+  const auto store = memory_store();
+  TestServer foreign(small_config(), {store}, false,
+                     std::make_shared<TestEncoder>("stub:dim=64,tokens=16,seed=9"));
+  TestServer server(small_config(), {store});
+  const json items = json::array({png_url(1)});
+  for (TestServer* each : {&foreign, &server}) {
+    each->encode(items);
+    ASSERT_TRUE(each->parts.controller->wait_for_puts(std::chrono::steady_clock::now() + patience));
+  }
+  server.post("/flush?scope=all", nullptr);
+  foreign.post("/flush?scope=local", nullptr);
+  EXPECT_EQ(foreign.sources(items), std::vector<std::string>{"store"});
+  server.post("/flush?scope=store&model=*", nullptr);
+  foreign.post("/flush", nullptr);
+  EXPECT_EQ(foreign.sources(items), std::vector<std::string>{"encoded"});
+}
+
+TEST(FlushRoute, RefusesWhatItDoesNotKnow) {
+  TestServer server;
+  EXPECT_EQ(server.post("/flush?scope=everything", nullptr).status(), 400);
+  EXPECT_EQ(server.post("/flush?model=mine", nullptr).status(), 400);
+  EXPECT_EQ(server.post("/flush?scop=all", nullptr).status(), 400);
+  EXPECT_EQ(call(server.core.handler(), "GET", "/flush").status(), 405);
+}
+
+// B38
+TEST(ReloadRoute, SwapsTheModelAndItsKeys) {
+  TestServer server;
+  const json items = json::array({png_url(1)});
+  const json before = server.encode(items).parsed();
+  const Reply reload = server.post("/reload", {{"encoder", "stub:dim=64,tokens=16,seed=2"}});
+  EXPECT_EQ(reload.status(), 200);
+  const json after = server.encode(items).parsed();
+  EXPECT_EQ(after.at("items")[0].at("source"), "encoded");
+  EXPECT_NE(after.at("items")[0].at("key"), before.at("items")[0].at("key"));
+  EXPECT_EQ(server.get("/stats").parsed().at("model").at("fingerprint"),
+            reload.parsed().at("fingerprint"));
+}
+
+TEST(ReloadRoute, KeepsTheOldModelWhenTheNewOneIsBad) {
+  TestServer server;
+  server.encode({png_url(1)});
+  EXPECT_EQ(server.post("/reload", {{"encoder", "stub:wings=2"}}).status(), 400);
+  for (const json& body : {json(nullptr), json::array(), json{{"encoder", 1}},
+                           json{{"encoder", ""}}, json{{"encoder", "stub:"}, {"more", 1}}}) {
+    EXPECT_EQ(server.post("/reload", body).status(), 400) << body;
+  }
+  EXPECT_EQ(server.sources(json::array({png_url(1)})), std::vector<std::string>{"local"});
+}
+
+}  // namespace
+}  // namespace vitrove::test
