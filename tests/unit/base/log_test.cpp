@@ -71,12 +71,12 @@ TEST(Log, JsonIsOneObjectALineWhateverTheMessage) {
   logger()->debug("second");
   ASSERT_EQ(log.lines().size(), 2U);
   const auto first = nlohmann::json::parse(log.lines()[0]);
-  EXPECT_EQ(first["level"], "error");
+  EXPECT_EQ(first["level"].get<std::string>(), "error");
   EXPECT_THAT(first["message"].get<std::string>(), HasSubstr("a \"quoted\"\nthing \\ with "));
   EXPECT_THAT(first["message"].get<std::string>(), EndsWith("größe"));
   EXPECT_THAT(first["time"].get<std::string>(),
               testing::MatchesRegex("....-..-..T..:..:..\\.......Z"));
-  EXPECT_EQ(nlohmann::json::parse(log.lines()[1])["level"], "debug");
+  EXPECT_EQ(nlohmann::json::parse(log.lines()[1])["level"].get<std::string>(), "debug");
 }
 
 TEST(Log, LevelsAndFormatsHaveNames) {

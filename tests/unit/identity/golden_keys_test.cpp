@@ -79,14 +79,15 @@ TEST(GoldenKeys, Params) {
   ASSERT_GE(golden()["params"].size(), 12U);
   for (const json& entry : golden()["params"]) {
     const std::string encoded = params_from(entry["values"]).canonical();
-    EXPECT_EQ(to_hex(std::as_bytes(std::span(encoded))), entry["canonical"]) << entry["name"];
+    EXPECT_EQ(to_hex(std::as_bytes(std::span(encoded))), entry["canonical"].get<std::string>())
+        << entry["name"];
   }
 }
 
 TEST(GoldenKeys, Keys) {
   ASSERT_GE(golden()["keys"].size(), 17U);
   for (const json& entry : golden()["keys"]) {
-    EXPECT_EQ(make_key(parts_from(entry)).text(), entry["key"]) << entry["name"];
+    EXPECT_EQ(make_key(parts_from(entry)).text(), entry["key"].get<std::string>()) << entry["name"];
   }
 }
 
@@ -100,7 +101,8 @@ TEST(GoldenKeys, Features) {
       const json& tensor = entry["tensors"][i];
       tensors.push_back({tensor["name"], tensor["dtype"], tensor["shape"], contents[i]});
     }
-    EXPECT_EQ(to_hex(feature_digest(tensors, bytes_from(entry["side_data"]))), entry["digest"])
+    EXPECT_EQ(to_hex(feature_digest(tensors, bytes_from(entry["side_data"]))),
+              entry["digest"].get<std::string>())
         << entry["name"];
   }
 }
@@ -108,7 +110,8 @@ TEST(GoldenKeys, Features) {
 TEST(GoldenKeys, Tenants) {
   ASSERT_GE(golden()["tenants"].size(), 3U);
   for (const json& entry : golden()["tenants"]) {
-    EXPECT_EQ(to_hex(tenant_digest(entry["tenant"].get<std::string>())), entry["digest"])
+    EXPECT_EQ(to_hex(tenant_digest(entry["tenant"].get<std::string>())),
+              entry["digest"].get<std::string>())
         << entry["name"];
   }
 }
@@ -121,7 +124,8 @@ TEST(GoldenKeys, Fingerprints) {
       parts.files[role] = digest_from(digest);
     }
     parts.settings = entry["settings"].get<std::map<std::string, std::string>>();
-    EXPECT_EQ(to_hex(model_fingerprint(parts)), entry["digest"]) << entry["name"];
+    EXPECT_EQ(to_hex(model_fingerprint(parts)), entry["digest"].get<std::string>())
+        << entry["name"];
   }
 }
 
