@@ -14,6 +14,7 @@
 // epoch. A file that does not parse counts as absent: then somebody has to count again.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -52,6 +53,7 @@ struct DirectoryState {
   std::uint64_t used() const { return base + reserved; }
   // The smallest of the writers here, which is at least the caller when it has signed in.
   std::uint64_t capacity() const;
+  std::uint64_t room() const { return capacity() - std::min(capacity(), used()); }
   bool has_writer(std::string_view token) const;
 
   // Notes that `self` is alive, and forgets those that are not.

@@ -96,6 +96,8 @@ int Evictor::count(std::stop_token stop) {
     see(entry.directory_fd, entry.first, entry.second, entry.name);
     return true;
   };
+  struct stat status;
+  if (::lstat(layout_.state_path().c_str(), &status) == 0) bytes_ += disk_bytes(status);
   const int error = walk(layout_, visitor);
   return error != 0 ? error : lost;
 }
@@ -175,6 +177,7 @@ int Evictor::publish(std::uint64_t unseen) {
     state.counted = true;
     ++state.generation;
     state.evictor.reset();
+    published_ = state;
   });
   if (error != 0) return error;
   return ours ? 0 : ECANCELED;

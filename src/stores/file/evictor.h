@@ -41,7 +41,9 @@ class Evictor {
   // Gives the lease back without a word.
   void abandon();
 
+  // The outcome.
   std::uint64_t entries() const { return files_.size() - removed_files_; }
+  const DirectoryState& published() const { return published_; }
 
  private:
   struct FoundFile {
@@ -72,6 +74,7 @@ class Evictor {
   std::vector<FoundFile> files_;
   std::uint64_t bytes_ = 0;
   std::uint64_t removed_files_ = 0;
+  DirectoryState published_;
 
   // Another's lease, and since when it has not changed.
   std::optional<EvictorLease> watched_;

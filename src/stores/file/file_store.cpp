@@ -285,8 +285,8 @@ StoreResult FileStore::write_failure(int error_number) {
 }
 
 std::pair<TemporaryFile, int> FileStore::make_temporary(const EmbeddingKey& key) {
-  // The directory may be missing, and an evictor may remove it again while it is empty.
-  constexpr int attempts = 20;
+  // The directories may be missing, and others may remove them again while they are empty.
+  constexpr int attempts = 100;
   int error = 0;
   for (int attempt = 0; attempt < attempts; ++attempt) {
     std::string path =
@@ -298,13 +298,10 @@ std::pair<TemporaryFile, int> FileStore::make_temporary(const EmbeddingKey& key)
       return {TemporaryFile(std::move(path), std::move(fd)), 0};
     }
     error = errno;
-    if (error != ENOENT) break;
-    if (const int failed = maker_.make(layout_.directory_of(key)); failed != 0) {
-      error = failed;
-      break;
-    }
+    if (error == ENOENT) error = maker_.make(layout_.directory_of(key));
+    if (error != 0 && error != ENOENT) break;
   }
-  return {TemporaryFile({}, UniqueFd()), error};
+  return {TemporaryFile({}, UniqueFd()), error == 0 ? ENOENT : error};
 }
 
 // 0, EEXIST when a value stands there that `mode` leaves alone, or errno.

@@ -19,7 +19,6 @@ using namespace std::chrono_literals;
 constexpr auto state_patience = 10s;
 constexpr auto heartbeat = 60s;
 constexpr auto shrink_interval = 10s;
-constexpr int passes_per_put = 3;
 
 // What a writer may have reserved and not yet written.
 constexpr std::uint64_t max_share = std::uint64_t{64} << 20;
@@ -82,13 +81,15 @@ void SpaceKeeper::give_back(std::uint64_t bytes, bool was_visible) {
 std::pair<StoreResult, SpaceKeeper::Grant> SpaceKeeper::reserve(std::uint64_t value_bytes,
                                                                 const StoreContext& context) {
   const std::uint64_t bytes = room_for(value_bytes);
-  for (int pass = 0;; ++pass) {
+  for (bool is_last = false;;) {
     const auto [answer, result] = try_reserve(bytes, context);
     if (answer == Answer::granted) return {StoreResult{}, Grant(this, bytes)};
     if (answer == Answer::refused) return {result, Grant()};
-    if (pass == passes_per_put) return {put_failure(ENOSPC), Grant()};
+    if (is_last) return {put_failure(ENOSPC), Grant()};
+    // Where the pass made the room and others took it, the next one will make more.
     const StoreResult waited = wait_for_pass(bytes, context);
-    if (!waited.ok()) return {waited, Grant()};
+    is_last = waited.error_number == ENOSPC;
+    if (!waited.ok() && !is_last) return {waited, Grant()};
   }
 }
 
@@ -112,7 +113,7 @@ std::pair<SpaceKeeper::Answer, StoreResult> SpaceKeeper::try_reserve(std::uint64
     if (state.generation != grant_generation_) remaining_ = 0;  // the count has forgotten it
     grant_generation_ = state.generation;
     const std::uint64_t missing = bytes - std::min(bytes, remaining_.load());
-    const std::uint64_t room = capacity - std::min(capacity, state.used());
+    const std::uint64_t room = state.room();
     if (missing > room) return;
     granted = std::min(room, std::max(missing, share_of(capacity)));
     state.reserved += granted;
@@ -209,7 +210,8 @@ StoreHealth SpaceKeeper::health() const {
 
 StoreResult SpaceKeeper::wait_for_pass(std::uint64_t room, const StoreContext& context) {
   std::unique_lock lock(request_mutex_);
-  wanted_room_ = std::max(wanted_room_, room);
+  wanted_by_all_ += room;
+  wanted_by_one_ = std::max(wanted_by_one_, room);
   const std::uint64_t ticket = ++requested_;
   changed_.notify_all();
   const bool done = changed_.wait_until(lock, context.cancel, sooner(context.deadline, 1h),
@@ -255,7 +257,7 @@ void SpaceKeeper::serve_requests(std::stop_token stop) {
       request.shrink = true;  // perhaps it is us who have filled it
       error = 0;
     }
-    if (error == 0) error = make_room(request.room, request.shrink, stop);
+    if (error == 0) error = make_room(request, stop);
     if (error == 0) has_started = true;
     if (error != 0 && !stop.stop_requested()) faults_.failed("directory", error);
     retry = std::clamp<std::chrono::milliseconds>(retry * 2, 100ms, 5s);
@@ -267,8 +269,15 @@ SpaceKeeper::Request SpaceKeeper::wait_for_request(std::chrono::milliseconds pat
                                                    std::stop_token stop) {
   std::unique_lock lock(request_mutex_);
   changed_.wait_for(lock, stop, patience, [&] { return requested_ > completed_; });
-  return {requested_, std::exchange(wanted_room_, 0), std::exchange(wants_shrinking_, false),
-          requested_ > completed_};
+  Request request;
+  request.ticket = requested_;
+  request.is_new = requested_ > completed_;
+  request.least = std::exchange(wanted_by_one_, 0);
+  // Not more than half of all there is for many at once: they can come again.
+  const std::uint64_t by_all = std::min(std::exchange(wanted_by_all_, 0), capacity_.load() / 2);
+  request.room = std::max(by_all, request.least);
+  request.shrink = std::exchange(wants_shrinking_, false);
+  return request;
 }
 
 void SpaceKeeper::complete(const Request& request, int error) {
@@ -299,20 +308,20 @@ int SpaceKeeper::probe() {
   return ::write(fd.get(), "x", 1) == 1 ? 0 : errno;
 }
 
-int SpaceKeeper::make_room(std::uint64_t room, bool shrink, std::stop_token stop) {
+int SpaceKeeper::make_room(const Request& request, std::stop_token stop) {
   const std::uint64_t generation = generation_.load();
   auto wait = 10ms;
   for (;;) {
-    const int error = run_pass(room, shrink, stop);
+    const int error = run_pass(request, stop);
     if (error != EBUSY && error != ECANCELED) return error;
     if (pause(wait, stop)) return ECANCELED;
     // The other evictor may have made the room that we wanted.
-    if (!shrink && has_room_after(generation, room)) return 0;
+    if (!request.shrink && has_room_after(generation, request.least)) return 0;
     wait = std::min<std::chrono::milliseconds>(wait * 2, 250ms);
   }
 }
 
-int SpaceKeeper::run_pass(std::uint64_t room, bool shrink, std::stop_token stop) {
+int SpaceKeeper::run_pass(const Request& request, std::stop_token stop) {
   std::uint64_t unseen = 0;
   {
     std::lock_guard lock(grant_mutex_);
@@ -325,22 +334,23 @@ int SpaceKeeper::run_pass(std::uint64_t room, bool shrink, std::stop_token stop)
     added_ = 0;
   }
   int error = evictor_.count(stop);
-  if (error == 0) error = evictor_.trim(room, shrink, unseen, stop);
+  if (error == 0) error = evictor_.trim(request.room, request.shrink, unseen, stop);
   if (error == 0) error = evictor_.publish(unseen);
   if (error != 0) {
     evictor_.abandon();
     return error;
   }
   counted_entries_ = static_cast<std::int64_t>(evictor_.entries());
-  return update_state(Clock::now() + state_patience, [](DirectoryState&) {});
+  const DirectoryState& state = evictor_.published();
+  remember(state);
+  return state.room() >= std::min(request.least, state.capacity()) ? 0 : ENOSPC;
 }
 
 bool SpaceKeeper::has_room_after(std::uint64_t generation, std::uint64_t room) {
   bool has_room = false;
   const int error = update_state(Clock::now() + state_patience, [&](DirectoryState& state) {
-    const std::uint64_t capacity = state.capacity();
     has_room = state.counted && state.generation != generation &&
-               state.used() + std::min(room, capacity) <= capacity;
+               state.room() >= std::min(room, state.capacity());
   });
   return error == 0 && has_room;
 }

@@ -86,7 +86,8 @@ class SpaceKeeper {
   void run(std::stop_token stop) noexcept;
   struct Request {
     std::uint64_t ticket = 0;
-    std::uint64_t room = 0;
+    std::uint64_t room = 0;   // to make
+    std::uint64_t least = 0;  // without which the pass was in vain
     bool shrink = false;
     bool is_new = false;
   };
@@ -94,8 +95,8 @@ class SpaceKeeper {
   Request wait_for_request(std::chrono::milliseconds patience, std::stop_token stop);
   int start();
   void complete(const Request& request, int error);
-  int make_room(std::uint64_t room, bool shrink, std::stop_token stop);
-  int run_pass(std::uint64_t room, bool shrink, std::stop_token stop);
+  int make_room(const Request& request, std::stop_token stop);
+  int run_pass(const Request& request, std::stop_token stop);
   bool has_room_after(std::uint64_t generation, std::uint64_t room);
   bool pause(std::chrono::milliseconds time, std::stop_token stop);
 
@@ -125,7 +126,8 @@ class SpaceKeeper {
   std::condition_variable_any changed_;
   std::uint64_t requested_ = 0;
   std::uint64_t completed_ = 0;
-  std::uint64_t wanted_room_ = 0;
+  std::uint64_t wanted_by_all_ = 0;  // room that puts are waiting for, in all and the largest
+  std::uint64_t wanted_by_one_ = 0;
   bool wants_shrinking_ = false;
   int pass_error_ = 0;
   std::chrono::steady_clock::time_point last_shrink_{};
