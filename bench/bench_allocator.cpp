@@ -20,6 +20,7 @@ namespace {
 
 using vitrove::PagePool;
 using vitrove::PagePoolOptions;
+using vitrove::PageRun;
 using vitrove::PageRuns;
 using vitrove::bench::Harness;
 namespace bench = vitrove::bench;
@@ -36,16 +37,46 @@ std::unique_ptr<PagePool> make_pool(std::uint64_t pages, std::uint64_t page_byte
   return std::make_unique<PagePool>(options);
 }
 
-// The pool behind the interface that the workload needs.
+// The pool behind the interface that the workload needs. A handle keeps little, so that the table
+// of what is held does not push the allocator's own tables out of the cache.
 class OurAllocator {
  public:
-  using Handle = PageRuns;
+  struct Handle {
+    PageRun run;
+    std::uint32_t torn = 0;  // of several runs: 1 + its place in torn_
+  };
+
   explicit OurAllocator(std::uint64_t pages) : pool_(make_pool(pages, small_page)) {}
-  std::optional<Handle> allocate(std::uint32_t pages) { return pool_->allocate(pages, small_page); }
-  void release(const Handle& handle) { pool_->release(handle); }
+
+  std::optional<Handle> allocate(std::uint32_t pages) {
+    auto runs = pool_->allocate(pages, small_page);
+    if (!runs) return std::nullopt;
+    if (runs->segments.size() == 1) return Handle{runs->segments.front().run};
+    if (unused_.empty()) {
+      unused_.push_back(static_cast<std::uint32_t>(torn_.size()));
+      torn_.emplace_back();
+    }
+    const std::uint32_t at = unused_.back();
+    unused_.pop_back();
+    torn_[at] = std::move(*runs);
+    return Handle{{}, at + 1};
+  }
+
+  void release(const Handle& handle) {
+    if (handle.torn != 0) {
+      pool_->release(torn_[handle.torn - 1]);
+      unused_.push_back(handle.torn - 1);
+      return;
+    }
+    PageRuns runs;
+    runs.segments.push_back({handle.run, handle.run.count, handle.run.count * small_page});
+    pool_->release(runs);
+  }
 
  private:
   std::unique_ptr<PagePool> pool_;
+  std::vector<PageRuns> torn_;
+  std::vector<std::uint32_t> unused_;
 };
 
 // Best fit as a textbook has it: free runs in one tree by address and in one by size.
@@ -108,8 +139,8 @@ class FragmentedPool {
   explicit FragmentedPool(std::uint64_t pages) : allocator_(pages) {
     std::uint64_t taken = 0;
     while (taken < pages) {
-      const auto size = static_cast<std::uint32_t>(
-          std::min<std::uint64_t>(1 + random_() % largest, pages - taken));
+      const auto size =
+          static_cast<std::uint16_t>(std::min<std::uint64_t>(next_size(), pages - taken));
       held_.push_back({*allocator_.allocate(size), size, 0});
       taken += size;
     }
@@ -140,15 +171,17 @@ class FragmentedPool {
 
   struct Held {
     typename Allocator::Handle handle;
-    std::uint32_t size;
-    std::uint32_t next_size;
+    std::uint16_t size;
+    std::uint16_t next_size;
   };
+
+  std::uint16_t next_size() { return static_cast<std::uint16_t>(1 + random_() % largest); }
 
   // Replaces every run once, in random order. The order is made before: the table of what is held
   // is then walked from end to end, and its cache misses are not counted as the allocator's.
   std::pair<std::uint64_t, double> round() {
     std::shuffle(held_.begin(), held_.end(), random_);
-    for (Held& held : held_) held.next_size = 1 + static_cast<std::uint32_t>(random_()) % largest;
+    for (Held& held : held_) held.next_size = next_size();
     std::uint64_t operations = 0;
     const double seconds = bench::seconds_of([&] {
       for (Held& held : held_) {

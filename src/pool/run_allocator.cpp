@@ -17,7 +17,7 @@ std::string describe(const PageRun& run) {
 
 }  // namespace
 
-RunAllocator::RunAllocator(std::uint32_t pages) : tags_(pages) {
+RunAllocator::RunAllocator(std::uint32_t pages) : blocks_(pages), record_at_(pages) {
   heads_.fill(nil);
   if (pages == 0) return;
   // As many as there can be, so that no operation ever has to grow the table. Not committed yet.
@@ -91,31 +91,30 @@ void RunAllocator::carve(const PageRun& free_run, const PageRun& wanted) {
   const std::uint32_t whole_end = whole.first + whole.count;
   if (wanted.first > whole.first) link({whole.first, wanted.first - whole.first});
   if (whole_end > end) link({end, whole_end - end});
-  mark(wanted, wanted.count | taken_bit);
+  blocks_.set_taken(wanted);
   free_pages_ -= wanted.count;
 }
 
 void RunAllocator::shrink(const PageRun& run, std::uint32_t count) {
   if (count == run.count) return;
   const PageRun rest{run.first + count, run.count - count};
-  mark({run.first, count}, count | taken_bit);
-  mark(rest, rest.count | taken_bit);
+  blocks_.set_taken(rest);
   release(rest);
 }
 
 PageRun RunAllocator::release(const PageRun& run) {
   if (!is_taken(run)) fail("released pages that are not a taken run", run);
   free_pages_ += run.count;
-  mark(run, 0);
+  blocks_.clear(run);
   if (!owners_.empty()) owners_[run.first] = PageBlock::no_owner;
   PageRun merged = run;
-  if (run.first > 0 && is_free(run.first - 1)) {
+  if (run.first > 0 && blocks_.is_free(run.first - 1)) {
     const PageRun before = free_run_at(run.first - 1);
     unlink(before);
     merged = {before.first, before.count + run.count};
   }
   const std::uint32_t end = run.first + run.count;
-  if (end < pages() && is_free(end)) {
+  if (end < pages() && blocks_.is_free(end)) {
     const PageRun after = free_run_at(end);
     unlink(after);
     merged.count += after.count;
@@ -125,9 +124,7 @@ PageRun RunAllocator::release(const PageRun& run) {
 }
 
 bool RunAllocator::is_taken(const PageRun& run) const {
-  if (run.count == 0 || run.first >= pages() || run.count > pages() - run.first) return false;
-  const std::uint32_t tag = run.count | taken_bit;
-  return tags_[run.first] == tag && tags_[run.first + run.count - 1] == tag;
+  return blocks_.is_block(run) && !blocks_.is_free(run.first);
 }
 
 void RunAllocator::set_owner(const PageRun& run, std::uint32_t owner) {
@@ -137,19 +134,13 @@ void RunAllocator::set_owner(const PageRun& run, std::uint32_t owner) {
 }
 
 PageBlock RunAllocator::block_from(std::uint32_t page) const {
-  if (is_free(page)) return {free_run_at(page), true, PageBlock::no_owner};
+  if (blocks_.is_free(page)) return {free_run_at(page), true, PageBlock::no_owner};
   const std::uint32_t owner = owners_.empty() ? PageBlock::no_owner : owners_[page];
-  return {{page, tags_[page] & ~taken_bit}, false, owner};
+  return {{page, blocks_.end_of_block(page, pages()) - page}, false, owner};
 }
 
 PageBlock RunAllocator::block_before(std::uint32_t page) const {
-  if (is_free(page - 1)) return {free_run_at(page - 1), true, PageBlock::no_owner};
-  return block_from(page - (tags_[page - 1] & ~taken_bit));
-}
-
-void RunAllocator::mark(const PageRun& run, std::uint32_t tag) {
-  tags_[run.first] = tag;
-  tags_[run.first + run.count - 1] = tag;
+  return block_from(blocks_.start_of_block_before(page));
 }
 
 void RunAllocator::link(const PageRun& run) {
@@ -167,13 +158,15 @@ void RunAllocator::link(const PageRun& run) {
   heads_[bin] = record;
   filled_[bin / 64] |= std::uint64_t{1} << (bin % 64);
   filled_words_ |= std::uint64_t{1} << (bin / 64);
-  mark(run, record + 1);
+  blocks_.set_free(run);
+  record_at_[run.first] = record;
+  record_at_[run.first + run.count - 1] = record;
 }
 
 void RunAllocator::unlink(const PageRun& run) {
-  const std::uint32_t record = tags_[run.first] - 1;
+  const std::uint32_t record = record_at_[run.first];
   FreeRun& free_run = free_runs_[record];
-  mark(run, 0);
+  blocks_.clear(run);
   const std::uint32_t next = free_run.next;
   const std::uint32_t previous = free_run.previous;
   free_run.next = unused_records_;
@@ -199,12 +192,17 @@ void RunAllocator::check_blocks() const {
   std::uint32_t free_seen = 0;
   bool previous_free = false;
   for (std::uint32_t page = 0; page < pages();) {
-    if (tags_[page] == 0) fail("a block without a tag", {page, 0});
-    if (is_free(page) && tags_[page] > free_runs_.size()) fail("bad record", {page, 0});
+    if (!blocks_.starts_block(page)) fail("no block starts here", {page, 0});
+    if (blocks_.is_free(page) && record_at_[page] >= free_runs_.size()) {
+      fail("bad record", {page, 0});
+    }
     const PageBlock block = block_from(page);
     const PageRun& run = block.run;
     if (run.first != page || run.count == 0 || run.count > pages() - page) fail("bad size", run);
-    if (tags_[page] != tags_[page + run.count - 1]) fail("tags differ", run);
+    if (!blocks_.is_block(run)) fail("a block begins inside of another", run);
+    const std::uint32_t last = page + run.count - 1;
+    if (blocks_.is_free(last) != block.free) fail("ends differ", run);
+    if (block.free && record_at_[last] != record_at_[page]) fail("records differ", run);
     if (block.free && previous_free) fail("free runs side by side", run);
     if (block.free) free_seen += run.count;
     previous_free = block.free;
@@ -223,7 +221,7 @@ void RunAllocator::check_bins() const {
     for (std::uint32_t at = heads_[bin]; at != nil; at = free_runs_[at].next) {
       const PageRun& run = free_runs_[at].run;
       if (bin_of(run.count) != bin) fail("run in a wrong bin", run);
-      if (tags_[run.first] != at + 1) fail("run without its tag", run);
+      if (!blocks_.is_free(run.first) || record_at_[run.first] != at) fail("stray record", run);
       if (free_runs_[at].previous != previous) fail("broken back link", run);
       free_seen += run.count;
       if (free_seen > free_pages_) fail("bins hold more than is free", run);

@@ -1,15 +1,15 @@
 // RunAllocator: which pages of an area are free (design section 6).
 //
 // Free runs are kept in bins by size, one bin a page count below 256 and 128 bins an octave above;
-// a two-level bitmap finds the next filled bin in two bit scans. The first and the last page of
-// every block, free or taken, carry a tag, so that a released run finds its free neighbours at once
-// and free runs never lie side by side. No operation walks pages.
+// a two-level bitmap finds the next filled bin in two bit scans. Both ends of a free run name its
+// record, and a map of two bits a page tells ends from other pages: a released run finds its free
+// neighbours at once, so that free runs never lie side by side. No operation walks pages.
 //
-// What costs time in a large pool is cache and TLB misses. Hence one table of four bytes a page,
-// which is read at random, and the free runs themselves close together in another: a release looks
-// at a line or two of the first, and nearly always hits the cache in the second.
+// What costs time in a large pool is cache misses. Hence the records of free runs lie close
+// together, and the table by page, too large for a core's own cache, is read only where the map has
+// shown a free neighbour.
 //
-// Both are kept beside the pages, never in them: pages that nobody has written stay uncommitted.
+// All this is kept beside the pages, never in them: pages that nobody has written stay uncommitted.
 // Not thread-safe; the pool holds its mutex.
 #pragma once
 
@@ -20,6 +20,7 @@
 #include <span>
 #include <vector>
 
+#include "pool/block_map.h"
 #include "pool/huge_page_allocator.h"
 #include "vitrove/page_pool.h"
 
@@ -31,7 +32,7 @@ class RunAllocator {
 
   explicit RunAllocator(std::uint32_t pages);
 
-  std::uint32_t pages() const { return static_cast<std::uint32_t>(tags_.size()); }
+  std::uint32_t pages() const { return blocks_.pages(); }
   std::uint32_t free_pages() const { return free_pages_; }
 
   // A smallest free run of at least `count` pages; from 256 pages on within 1/128 of the smallest.
@@ -51,11 +52,12 @@ class RunAllocator {
 
   bool is_taken(const PageRun& run) const;
 
-  // Starts loading what `release` will read. Needs no lock.
+  // Starts loading what `release` will touch. Needs no lock.
   void prefetch(const PageRun& run) const {
-    if (run.first >= pages()) return;
-    __builtin_prefetch(&tags_[run.first], 1);
-    __builtin_prefetch(&tags_[run.first] + run.count, 1);
+    if (run.count == 0 || run.first >= pages() || run.count > pages() - run.first) return;
+    blocks_.prefetch(run.first);
+    __builtin_prefetch(&record_at_[run.first], 1);
+    __builtin_prefetch(&record_at_[run.first + run.count - 1], 1);
   }
 
   void set_owner(const PageRun& run, std::uint32_t owner);
@@ -76,7 +78,6 @@ class RunAllocator {
     std::uint32_t next = 0;  // in its bin; or in the list of unused records
     std::uint32_t previous = 0;
   };
-  static constexpr std::uint32_t taken_bit = std::uint32_t{1} << 31;
   static constexpr std::uint32_t nil = ~std::uint32_t{0};
   static constexpr std::uint32_t exact_bins = 256;
   static constexpr std::uint32_t bins_per_octave = 128;
@@ -87,20 +88,17 @@ class RunAllocator {
   std::uint32_t next_filled_bin(std::uint32_t from) const;
   std::uint32_t last_filled_bin() const;
 
-  // For pages that are an end of some block.
-  bool is_free(std::uint32_t page) const { return (tags_[page] & taken_bit) == 0; }
-  const PageRun& free_run_at(std::uint32_t page) const { return free_runs_[tags_[page] - 1].run; }
+  // For pages at an end of a free run.
+  const PageRun& free_run_at(std::uint32_t page) const { return free_runs_[record_at_[page]].run; }
 
-  void mark(const PageRun& run, std::uint32_t tag);
   void link(const PageRun& run);
   void unlink(const PageRun& run);
 
   void check_blocks() const;
   void check_bins() const;
 
-  // At the ends of a taken run its size with `taken_bit`; at those of a free run 1 + the index of
-  // its record; 0 inside of a block.
-  Table<std::uint32_t> tags_;
+  BlockMap blocks_;
+  Table<std::uint32_t> record_at_;  // by page; means something at the ends of free runs only
   Table<FreeRun> free_runs_;
   std::uint32_t unused_records_ = nil;
   // By first page; empty until somebody sets an owner.
