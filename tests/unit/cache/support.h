@@ -27,12 +27,16 @@ using Clock = std::chrono::steady_clock;
 inline constexpr std::uint64_t page = 4096;
 inline constexpr std::uint32_t dim = 64;  // float32: 256 bytes a row, 16 rows a page
 inline constexpr std::uint32_t rows_per_page = 16;
+
+// Rows that fill so many pages and leave room for the side data.
+constexpr std::uint32_t in_pages(std::uint32_t pages) { return pages * rows_per_page - 1; }
+
 inline constexpr auto patience = std::chrono::seconds(120);
 
 // A picture: what its key is, and what its embedding is.
 struct Picture {
   std::string name;
-  std::uint32_t rows = rows_per_page;
+  std::uint32_t rows = in_pages(1);
   std::string model = "model";
   std::string tenant;
   Modality modality = Modality::image;
@@ -63,7 +67,7 @@ struct Picture {
   }
 };
 
-inline Picture picture(int number, std::uint32_t rows = rows_per_page) {
+inline Picture picture(int number, std::uint32_t rows = in_pages(1)) {
   return {"picture " + std::to_string(number), rows};
 }
 

@@ -1,0 +1,285 @@
+// Stores that hang (field cases B33, B50, B78): bounded by the budget, never a thread of a request.
+#include "cache/controller_impl.h"
+#include "support.h"
+
+namespace vitrove::testing {
+namespace {
+
+ControllerOptions impatient() {
+  auto options = small_pool(64);
+  options.store_timeout = 40ms;
+  options.put_timeout = 40ms;
+  options.breaker_faults = 3;
+  options.breaker_pause = 20ms;
+  return options;
+}
+
+class Overdue : public ::testing::Test {
+ protected:
+  void hold(StoreOp op, std::size_t times = std::numeric_limits<std::size_t>::max()) {
+    store_->add({.op = op, .fault = Fault::hold_before, .times = times});
+  }
+  std::shared_ptr<FaultyStore> store_ = std::make_shared<FaultyStore>(make_memory_store());
+};
+
+TEST_F(Overdue, AHangingGetIsAMissAfterTheBudgetAndKeepsItsBuffers) {
+  EmbeddingCacheController controller(impatient(), {store_});
+  const Picture a = picture(1);
+  plant(store_->inner(), a);
+  hold(StoreOp::get, 1);
+  const auto start = Clock::now();
+  {
+    const Served served = serve_one(controller, a);
+    EXPECT_EQ(served.source, Source::encoded);
+    expect_golden(served.view, a);
+  }
+  EXPECT_GE(Clock::now() - start, 40ms);
+  ASSERT_TRUE(store_->gate().wait_for_waiting(1));
+  const auto hung = controller.stats();
+  EXPECT_EQ(hung.bytes_quarantined, stored_value(a).size());
+  EXPECT_EQ(hung.stores[0].get.faults, 1U);
+  EXPECT_EQ(hung.stores[0].get.reasons[0].first, "timeout");
+  EXPECT_EQ(hung.stores[0].get.pending, 1U);
+  // Its page is nobody else's, however hard others press.
+  const auto pages_left = hung.bytes_free / page;
+  EXPECT_LE(pages_left, 62U);
+  for (int i = 10; i < 100; ++i) serve_one(controller, picture(i));
+  EXPECT_LT(controller.stats().bytes_used + controller.stats().bytes_free,
+            controller.stats().pool_bytes + 1);
+  for (int i = 95; i < 100; ++i) expect_golden(serve_one(controller, picture(i)).view, picture(i));
+
+  store_->heal();  // writes into the quarantined page now
+  controller.check_invariants();
+  const auto healed = controller.stats();
+  EXPECT_EQ(healed.bytes_quarantined, 0U);
+  EXPECT_EQ(healed.stores[0].get.faults, 1U);  // counted once, late or not
+}
+
+TEST_F(Overdue, WhenAllLaneThreadsAreStuckLookupsFailAtOnceAndTheBreakerOpens) {
+  EmbeddingCacheController controller(impatient(), {store_});
+  for (int i = 0; i < 40; ++i) plant(store_->inner(), picture(i));
+  hold(StoreOp::exist);
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(serve_one(controller, picture(i)).source, Source::encoded);
+  // Two threads: two calls hang, the rest was refused.
+  EXPECT_EQ(store_->calls(StoreOp::exist), 2U);
+  const auto stats = controller.stats();
+  EXPECT_TRUE(stats.stores[0].breaker_open);
+  EXPECT_EQ(stats.stores[0].get.pending, 2U);
+
+  store_->heal();
+  ASSERT_TRUE(eventually([&] { return controller.stats().stores[0].get.pending == 0; }));
+  // The trial of the half-open breaker closes it; on a slow machine it may take several.
+  int next = 6;
+  ASSERT_TRUE(eventually([&] {
+    next = next < 39 ? next + 1 : 6;
+    controller.remove(picture(next).key(), std::nullopt, request());
+    plant(store_->inner(), picture(next));
+    return serve_one(controller, picture(next)).source == Source::store;
+  }));
+  EXPECT_FALSE(controller.stats().stores[0].breaker_open);
+  controller.check_invariants();
+}
+
+TEST_F(Overdue, AnOpenBreakerAsksNothing) {
+  auto options = impatient();
+  options.store_timeout = patience;
+  options.breaker_pause = 1h;
+  EmbeddingCacheController controller(options, {store_});
+  store_->add({.op = StoreOp::exist, .status = StoreStatus::unavailable});
+  for (int i = 0; i < 20; ++i) serve_one(controller, picture(i));
+  EXPECT_EQ(store_->calls(StoreOp::exist), 3U);
+  EXPECT_TRUE(controller.stats().stores[0].breaker_open);
+  EXPECT_FALSE(controller.stats().stores[0].put_breaker_open);
+}
+
+TEST_F(Overdue, AbsentKeysAndOddSizesNeverOpenTheBreaker) {
+  auto options = impatient();
+  options.store_timeout = patience;
+  EmbeddingCacheController controller(options, {store_});
+  for (int i = 0; i < 10; ++i) serve_one(controller, picture(i));
+  for (int i = 20; i < 30; ++i) {
+    plant(store_->inner(), picture(i));
+    store_->add(
+        {.op = StoreOp::get, .key = picture(i).key(), .status = StoreStatus::size_mismatch});
+    serve_one(controller, picture(i));
+  }
+  EXPECT_FALSE(controller.stats().stores[0].breaker_open);
+  EXPECT_FALSE(controller.stats().stores[0].put_breaker_open);
+}
+
+TEST_F(Overdue, AFullDiskDoesNotKeepAnybodyFromReadingIt) {
+  auto options = impatient();
+  options.store_timeout = patience;
+  options.breaker_pause = 1h;
+  EmbeddingCacheController controller(options, {store_});
+  plant(store_->inner(), picture(100));
+  store_->add({.op = StoreOp::put, .status = StoreStatus::no_space, .error_number = ENOSPC});
+  for (int i = 0; i < 10; ++i) {
+    serve_one(controller, picture(i));
+    settle(controller);
+  }
+  const auto stats = controller.stats();
+  EXPECT_TRUE(stats.stores[0].put_breaker_open);
+  EXPECT_FALSE(stats.stores[0].breaker_open);
+  EXPECT_EQ(store_->calls(StoreOp::put), 3U);
+  EXPECT_EQ(stats.puts_dropped, 7U);
+  EXPECT_EQ(serve_one(controller, picture(100)).source, Source::store);
+}
+
+TEST_F(Overdue, AHangingPutDelaysNoGet) {
+  auto options = small_pool(64);
+  EmbeddingCacheController controller(options, {store_});
+  plant(store_->inner(), picture(1));
+  hold(StoreOp::put);
+  serve_one(controller, picture(2));
+  ASSERT_TRUE(store_->gate().wait_for_waiting(1));
+  EXPECT_EQ(serve_one(controller, picture(1)).source, Source::store);
+  EXPECT_FALSE(controller.wait_for_puts(Clock::now()));
+  store_->heal();
+  settle(controller);
+  controller.check_invariants();
+}
+
+TEST_F(Overdue, APutThatHangsPinsItsEntryAndNothingMore) {
+  auto options = impatient();
+  EmbeddingCacheController controller(options, {store_});
+  hold(StoreOp::put);
+  const Picture a = picture(1);
+  serve_one(controller, a);
+  ASSERT_TRUE(store_->gate().wait_for_waiting(1));
+  ASSERT_TRUE(eventually([&] { return controller.stats().bytes_quarantined > 0; }));
+  EXPECT_EQ(controller.stats().bytes_pinned, page);
+  // The one put thread is stuck: what comes now is dropped and not pinned.
+  for (int i = 10; i < 200; ++i) serve_one(controller, picture(i));
+  EXPECT_TRUE(is_cached(controller, a));
+  EXPECT_GE(controller.stats().puts_dropped, 189U);
+  EXPECT_EQ(controller.stats().bytes_pinned, page);
+  store_->heal();
+  controller.check_invariants();
+}
+
+TEST_F(Overdue, QueuedPutsAreBoundedInBytesAndTheNewestIsDropped) {
+  auto options = small_pool(64);
+  options.max_pending_put_bytes = 3 * stored_value(picture(1)).size();
+  EmbeddingCacheController controller(options, {store_});
+  hold(StoreOp::put, 1);
+  serve_one(controller, picture(0));
+  ASSERT_TRUE(store_->gate().wait_for_waiting(1));
+  for (int i = 1; i <= 10; ++i) serve_one(controller, picture(i));
+  EXPECT_EQ(controller.stats().puts_dropped, 7U);
+  EXPECT_EQ(controller.stats().stores[0].put.pending, 4U);
+  store_->heal();
+  settle(controller);
+  for (int i = 0; i <= 10; ++i) {
+    EXPECT_EQ(read_back(*store_, picture(i).key()).empty(), i > 3) << i;
+  }
+}
+
+TEST_F(Overdue, ACancelledRequestLeavesItsCallBehind) {
+  EmbeddingCacheController controller(small_pool(64), {store_});
+  const Picture a = picture(1);
+  plant(store_->inner(), a);
+  hold(StoreOp::get);
+  std::stop_source stop;
+  auto context = request();
+  context.cancel = stop.get_token();
+  std::jthread canceller([&] {
+    EXPECT_TRUE(store_->gate().wait_for_waiting(1));
+    stop.request_stop();
+  });
+  auto answer = acquire_one(controller, a, context);
+  EXPECT_TRUE(std::holds_alternative<FillTicket>(answer));
+  answer = Hit{};
+  store_->heal();
+  controller.check_invariants();
+  EXPECT_FALSE(controller.stats().stores[0].breaker_open);
+}
+
+TEST_F(Overdue, ARequestsDeadlineEndsItsLookupAndIsNoFaultOfTheStore) {
+  auto options = small_pool(64);
+  options.breaker_faults = 1;
+  EmbeddingCacheController controller(options, {store_});
+  plant(store_->inner(), picture(1));
+  hold(StoreOp::get);
+  auto context = request();
+  context.deadline = Clock::now() + 30ms;
+  EXPECT_TRUE(std::holds_alternative<FillTicket>(acquire_one(controller, picture(1), context)));
+  EXPECT_FALSE(controller.stats().stores[0].breaker_open);
+  store_->heal();
+  controller.check_invariants();
+}
+
+TEST_F(Overdue, AHangInOneBatchCostsOnlyItsOwnItems) {
+  auto options = impatient();
+  options.pool.pool_bytes = 8192 * page;
+  options.get_threads = 4;
+  options.store_timeout = 2s;
+  EmbeddingCacheController controller(options, {store_});
+  // 3 values of 3 MiB: a batch each, on a thread each.
+  std::vector<Picture> pictures;
+  for (int i = 0; i < 3; ++i) {
+    pictures.push_back(picture(i, in_pages(1100)));
+    plant(store_->inner(), pictures.back());
+  }
+  store_->add({.op = StoreOp::get, .key = pictures[1].key(), .fault = Fault::hold_before});
+  const auto served = serve(controller, pictures);
+  EXPECT_EQ(served[0].source, Source::store);
+  EXPECT_EQ(served[1].source, Source::encoded);
+  EXPECT_EQ(served[2].source, Source::store);
+  for (std::size_t i = 0; i < 3; ++i) expect_golden(served[i].view, pictures[i]);
+  store_->heal();
+}
+
+TEST_F(Overdue, ADestroyedControllerLeavesAHangingCallItsMemory) {  // B78
+  auto options = impatient();
+  options.shutdown_timeout = 30ms;
+  std::weak_ptr<CacheCore> core;
+  {
+    EmbeddingCacheController controller(options, {store_});
+    core = ControllerAccess::impl(controller).core;
+    plant(store_->inner(), picture(1));
+    hold(StoreOp::get);
+    serve_one(controller, picture(1));
+    ASSERT_TRUE(store_->gate().wait_for_waiting(1));
+  }
+  EXPECT_FALSE(core.expired());  // the get may still write into the arena
+  store_->heal();
+  EXPECT_TRUE(eventually([&] { return core.expired(); }));
+}
+
+TEST_F(Overdue, TheDestructorWaitsForPutsThatAreOnTheirWay) {
+  const Picture a = picture(1);
+  hold(StoreOp::put);
+  std::jthread opener;
+  {
+    EmbeddingCacheController controller(small_pool(8), {store_});
+    serve_one(controller, a);
+    ASSERT_TRUE(store_->gate().wait_for_waiting(1));
+    opener = std::jthread([&] { store_->heal(); });
+  }
+  EXPECT_EQ(store_->calls(StoreOp::put), 1U);
+}
+
+TEST(Lanes, ACallThatMovesBytesIsNoCallWithoutProgress) {
+  const auto core =
+      std::make_shared<CacheCore>(small_pool(8), std::vector<std::shared_ptr<EmbeddingStore>>{});
+  // The verdict is made of when the last piece came.
+  const auto store = std::make_shared<FaultyStore>(make_memory_store());
+  const auto tier = std::make_shared<Tier>(store, "store", TierOptions{});
+  const auto group = std::make_shared<CallGroup>();
+  const Picture a = picture(1);
+  plant(*store, a);
+  auto landing = Landing::in_pages(*core, stored_value(a).size() - value_header_size, dim * 4);
+  ASSERT_TRUE(landing);
+  std::vector<GetCall::Item> items;
+  items.push_back({WantedValue::of(a.expectation()), std::move(*landing)});
+  GetCall call({core, tier, group, "test"}, 0, std::move(items));
+  const auto before = Clock::now();
+  EXPECT_FALSE(call.moved_since(before));
+  call.run({});
+  EXPECT_TRUE(call.moved_since(before));
+  EXPECT_EQ(call.values().at(0).reject, Reject::none);
+}
+
+}  // namespace
+}  // namespace vitrove::testing
