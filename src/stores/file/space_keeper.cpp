@@ -301,7 +301,8 @@ int SpaceKeeper::start() {
 // nothing behind.
 int SpaceKeeper::probe() {
   if (const int error = maker_.make(layout_.base())) return error;
-  const std::string path = layout_.base() + "/.vitrove-probe-" + self_.token;
+  const std::string path = layout_.base() + "/.vitrove-probe-" + self_.token + '-' +
+                           std::to_string(probes_.fetch_add(1));
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!fd) return errno;
   if (::unlink(path.c_str()) != 0) return errno;

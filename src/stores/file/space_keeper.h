@@ -122,6 +122,8 @@ class SpaceKeeper {
   std::atomic<std::int64_t> counted_entries_{-1};  // by our last count; -1 before it
   std::atomic<std::int64_t> added_{0};             // by us since then
 
+  std::atomic<std::uint64_t> probes_{0};
+
   std::mutex request_mutex_;
   std::condition_variable_any changed_;
   std::uint64_t requested_ = 0;
