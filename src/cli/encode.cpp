@@ -328,7 +328,7 @@ void add_encode(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<EncodeArguments>();
   ServerConfig& config = arguments->config;
   config.pool_size = std::uint64_t{256} << 20;
-  config.log_level = "warn";
+  config.log_level = "warning";
   CLI::App* command =
       app.add_subcommand("encode", "encode pictures through servers, or in this process");
   command->add_option("FILES", arguments->files, "pictures, or folders of them")

@@ -164,9 +164,9 @@ void add_server_options(CLI::App& app, ServerConfig& config) {
 
 void add_log_options(CLI::App& app, ServerConfig& config) {
   const auto* group = "Logs";
-  app.add_option("--log-level", config.log_level, "trace, debug, info, warn, error, off")
+  app.add_option("--log-level", config.log_level, "trace, debug, info, warning, error, critical, off")
       ->capture_default_str()
-      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}))
+      ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error", "critical", "off"}))
       ->group(group);
   app.add_option_function<std::string>(
          "--log-format",

@@ -36,7 +36,7 @@ def test_when_the_leader_leaves_its_followers_are_answered(start):
     server = start(encoder=SLOW)
     with RawClient(server.port) as leader:
         leader.send(encode_request([png_url(2)]))
-        wait_until(lambda: server.metrics().sum("vitrove_entries", state="filling") == 1, 20)
+        wait_until(lambda: server.metrics().sum("vitrove_entries", state="filling") > 0, 20)
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             followers = [pool.submit(server.encode, [png_url(2)]) for _ in range(8)]
             time.sleep(0.05)
