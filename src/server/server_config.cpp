@@ -74,13 +74,6 @@ void check_times(const ServerConfig& config) {
   if (config.store_min_bandwidth == 0) refuse("--store-min-bandwidth must be above 0");
 }
 
-void check_log(const ServerConfig& config) {
-  static constexpr std::string_view levels[] = {"trace", "debug", "info", "warn", "error", "off"};
-  if (std::ranges::find(levels, config.log_level) == std::end(levels)) {
-    refuse("--log-level must be one of trace, debug, info, warn, error, off");
-  }
-}
-
 }  // namespace
 
 void check_config(const ServerConfig& config) {
@@ -99,7 +92,7 @@ void check_config(const ServerConfig& config) {
   }
   check_sizes(config);
   check_times(config);
-  check_log(config);
+  parse_log_level(config.log_level);  // throws when nobody knows it
 }
 
 std::vector<std::string> resolve_store_urls(const ServerConfig& config) {

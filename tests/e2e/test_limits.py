@@ -38,7 +38,7 @@ def test_an_item_larger_than_the_pool_is_answered_and_evicts_nobody(start):
 
 def test_an_item_of_exactly_the_pool_is_cached(start):
     server = start("--pool-size", PAGES_64, encoder=BY_SIZE)
-    exact = patches_url(9, 32, 32)  # 1024 rows: 64 pages
+    exact = patches_url(9, 36, 28)  # 1008 rows: 63 pages, and one that side data begins
     assert server.sources([exact]) == ["encoded"]
     assert server.sources([exact]) == ["local"]
 
@@ -68,7 +68,7 @@ def test_the_pool_is_as_large_as_the_operator_asked(start):
 
 def test_no_eviction_means_what_does_not_fit_is_uncached(start):
     server = start("--pool-size", "1MiB", "--no-eviction",
-                   encoder="stub:dim=1024,tokens=64,seed=1")  # 4 pictures fit
+                   encoder="stub:dim=1024,tokens=63,seed=1")  # 4 pictures fit
     for seed in range(8):
         assert server.encode([png_url(seed)]).status == 200
     assert server.sources([png_url(seed) for seed in range(4)]) == ["local"] * 4
