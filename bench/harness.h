@@ -242,7 +242,7 @@ class Harness {
 
   void print_row(const Measurement& what, double ours, std::optional<double> other,
                  std::optional<double> ratio, std::optional<bool> ok, double scatter) {
-    constexpr const char* row = "%-40s %10s %-7s %10s %-28s %8s %6s  %-16s %s\n";
+    constexpr const char* row = "%-42s %10s %-7s %10s %-28s %8s %6s  %-16s %s\n";
     if (!header_printed_) {
       std::printf(row, "name", "ours", "unit", "other", "other is", "ratio", "+-", "target", "");
       header_printed_ = true;

@@ -11,14 +11,16 @@ void GdsfPolicy::on_insert(PolicySlot slot, const PolicyItem& item) {
     entries_.resize(std::max<std::size_t>(64, 2 * (std::size_t{slot} + 1)));
   }
   Entry& entry = entries_[slot];
-  // Costs and sizes that nobody told still leave a usable order.
-  entry.value = static_cast<double>(std::max<std::uint64_t>(item.cost_us, 1)) /
-                static_cast<double>(std::max<std::uint64_t>(item.bytes, 1));
   ++entry.generation;
   entry.live = true;
   ++live_;
-  uses_[slot].count.store(0, std::memory_order_relaxed);
-  on_hit(slot);
+  // Costs and sizes that nobody told still leave a usable order.
+  const double value = static_cast<double>(std::max<std::uint64_t>(item.cost_us, 1)) /
+                       static_cast<double>(std::max<std::uint64_t>(item.bytes, 1));
+  Use& use = uses_[slot];
+  use.value.store(value, std::memory_order_relaxed);
+  use.age.store(age_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  use.count.store(1, std::memory_order_relaxed);
   push({priority(slot), ++sequence_, slot, entry.generation});
 }
 
@@ -64,7 +66,7 @@ std::optional<PolicySlot> GdsfPolicy::next_victim(const std::function<bool(Polic
 double GdsfPolicy::priority(PolicySlot slot) const {
   const Use& use = uses_[slot];
   return use.age.load(std::memory_order_relaxed) +
-         static_cast<double>(use.count.load(std::memory_order_relaxed)) * entries_[slot].value;
+         use.count.load(std::memory_order_relaxed) * use.value.load(std::memory_order_relaxed);
 }
 
 bool GdsfPolicy::is_current(const Candidate& candidate) const {

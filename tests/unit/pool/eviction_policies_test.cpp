@@ -258,8 +258,28 @@ TEST(Gdsf, WhatSavesLeastPerByteGoesFirst) {
   policy->on_insert(1, item_of(1, 1000, 1000));
   policy->on_insert(2, item_of(2, 9000, 45000));
   policy->on_insert(3, item_of(3, 1000, 1000));
-  policy->on_hit(1);
-  EXPECT_EQ(evict_all(*policy), (std::vector<PolicySlot>{3, 1, 2, 0}));
+  EXPECT_EQ(evict_all(*policy), (std::vector<PolicySlot>{1, 3, 2, 0}));
+}
+
+// Entries worth 1 a byte come and go, each of which ages what stays by 1.
+void let_pass(EvictionPolicy& policy, PolicySlot first, int turns) {
+  for (int i = 0; i < turns; ++i) {
+    const PolicySlot slot = first + static_cast<PolicySlot>(i);
+    policy.on_insert(slot, item_of(slot, 100, 100));
+    evict(policy);
+  }
+}
+
+TEST(Gdsf, AUseAfterAWhileCountsAndABurstOfHitsIsOneUse) {
+  const auto policy = make_eviction_policy("gdsf");
+  policy->on_insert(0, item_of(0, 100, 1000));  // worth 10 a byte
+  policy->on_insert(1, item_of(1, 100, 1000));
+  let_pass(*policy, 2, 8);
+  policy->on_hit(0);  // most of its worth was lived up: a use
+  for (int i = 0; i < 100; ++i) policy->on_hit(1);
+  let_pass(*policy, 10, 8);
+  policy->on_hit(0);
+  EXPECT_EQ(evict_all(*policy), (std::vector<PolicySlot>{1, 0}));
 }
 
 TEST(Gdsf, WhatIsNoLongerUsedAgesAway) {
@@ -267,7 +287,7 @@ TEST(Gdsf, WhatIsNoLongerUsedAgesAway) {
   policy->on_insert(0, item_of(0, 100, 10000));  // worth 100 a byte, and never used again
   PolicySlot slot = 1;
   bool gone = false;
-  for (int i = 0; i < 1000 && !gone; ++i, ++slot) {
+  for (int i = 0; i < 10000 && !gone; ++i, ++slot) {
     policy->on_insert(slot, item_of(slot, 100, 100));
     policy->on_hit(slot);
     gone = i > 10 && evict(*policy) == 0u;
