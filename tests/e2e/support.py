@@ -344,7 +344,10 @@ def file_store(folder, capacity="1GiB", **options):
 
 def stored_values(folder):
     """Files of embeddings below a file store's folder."""
-    return sorted(path for path in Path(folder).rglob("vt1-*") if path.is_file())
+    found = []
+    for place, _, names in os.walk(folder):  # folders may vanish meanwhile: that is no error here
+        found += [Path(place) / name for name in names if name.startswith("vt1-")]
+    return sorted(path for path in found if path.is_file())
 
 
 def free_port():
