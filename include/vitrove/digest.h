@@ -53,7 +53,7 @@ class Sha256 {
 // Uniform already: the first eight bytes are the hash.
 struct DigestHash {
   std::size_t operator()(const Digest256& digest) const noexcept {
-    std::uint64_t word;
+    std::uint64_t word = 0;
     __builtin_memcpy(&word, digest.bytes.data(), sizeof word);
     return static_cast<std::size_t>(word);
   }

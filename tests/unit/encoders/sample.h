@@ -8,13 +8,14 @@
 #include <string>
 
 #include "support.h"
+#include "support/paths.h"
 #include "vitrove/encoder.h"
 #include "vitrove/media.h"
 
 namespace vitrove::test {
 
 inline std::filesystem::path set_up_file(const std::filesystem::path& below_build) {
-  auto path = std::filesystem::path(VITROVE_SOURCE_DIR) / "build" / below_build;
+  auto path = vitrove::test::source_dir() / "build" / below_build;
   if (!std::filesystem::exists(path)) {
     throw std::runtime_error("build/" + below_build.string() +
                              " is missing: run scripts/setup.sh first");

@@ -15,6 +15,7 @@
 #include "encoders/onnx/onnx_encoder.h"
 #include "sample.h"
 #include "support.h"
+#include "support/paths.h"
 #include "vitrove/digest.h"
 #include "vitrove/model_fingerprint.h"
 #include "vitrove/value_format.h"
@@ -28,8 +29,7 @@ std::filesystem::path sample_model() { return set_up_file("sample/model"); }
 std::filesystem::path tiny_vit() { return set_up_file("sample/tiny-vit"); }
 
 Json reference(const std::string& name) {
-  return Json::parse(
-      read_file(std::filesystem::path(VITROVE_SOURCE_DIR) / "tests" / "data" / name));
+  return Json::parse(read_file(vitrove::test::source_dir() / "tests" / "data" / name));
 }
 
 // The tensor of scripts/check_sample_model.py's `formula`.
@@ -218,7 +218,7 @@ TEST_F(TinyVitCopyTest, OneChangedByteOfTheWeightsMakesAnotherModel) {
 
 TEST_F(TinyVitCopyTest, AnotherSeedIsAnotherModelWithOtherRows) {
   const auto python = set_up_file("venv/bin/python");
-  const auto script = std::filesystem::path(VITROVE_SOURCE_DIR) / "scripts" / "make_tiny_vit.py";
+  const auto script = vitrove::test::source_dir() / "scripts" / "make_tiny_vit.py";
   const auto second = directory_.path() / "seed-2";
   const std::string command = "'" + python.string() + "' '" + script.string() +
                               "' --seed 2 --out '" + second.string() + "' > /dev/null";

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "support/paths.h"
 #include "vitrove/embedding_key.h"
 #include "vitrove/model_fingerprint.h"
 
@@ -17,7 +18,7 @@ using nlohmann::json;
 
 const json& golden() {
   static const json document = [] {
-    std::ifstream file(VITROVE_SOURCE_DIR "/tests/data/golden_keys.json");
+    std::ifstream file(test::source_dir() / "tests/data/golden_keys.json");
     return json::parse(file);
   }();
   return document;

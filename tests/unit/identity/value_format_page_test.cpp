@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/paths.h"
 #include "vitrove/half.h"
 #include "vitrove/side_data.h"
 #include "vitrove/value_format.h"
@@ -73,7 +74,7 @@ std::string hexdump(std::span<const std::byte> bytes) {
 
 // The first fenced block of that kind.
 std::string block_of_page(const std::string& kind) {
-  std::ifstream file(VITROVE_SOURCE_DIR "/docs/value-format.md");
+  std::ifstream file(test::source_dir() / "docs/value-format.md");
   std::stringstream page;
   page << file.rdbuf();
   const std::string text = page.str();

@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 #include <zlib.h>
 
+#include "support/paths.h"
 #include "vitrove/error.h"
 #include "vitrove/media.h"
 
@@ -23,7 +24,7 @@ namespace vitrove::test {
 using Bytes = std::vector<std::byte>;
 
 inline std::filesystem::path media_dir() {
-  return std::filesystem::path(VITROVE_SOURCE_DIR) / "tests" / "data" / "media";
+  return vitrove::test::source_dir() / "tests" / "data" / "media";
 }
 
 inline Bytes read_file(const std::filesystem::path& path) {

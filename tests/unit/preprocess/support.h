@@ -13,14 +13,13 @@
 #include <nlohmann/json.hpp>
 #include <zlib.h>
 
+#include "support/paths.h"
 #include "vitrove/error.h"
 #include "vitrove/preprocess.h"
 
 namespace vitrove::test {
 
-inline std::filesystem::path data_dir() {
-  return std::filesystem::path(VITROVE_SOURCE_DIR) / "tests" / "data";
-}
+inline std::filesystem::path data_dir() { return vitrove::test::source_dir() / "tests" / "data"; }
 
 inline nlohmann::json read_json(std::string_view below_data) {
   std::ifstream in(data_dir() / below_data);

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "contract/store_contract.h"
+#include "support/paths.h"
 #include "vitrove/error.h"
 #include "vitrove/memory_store.h"
 #include "vitrove/store_plugin_adapter.h"
@@ -20,7 +21,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 namespace fs = std::filesystem;
 
-const fs::path plugin_directory = fs::path(VITROVE_BINARY_DIR) / "test-plugins";
+const fs::path plugin_directory = test::binary_dir() / "test-plugins";
 
 fs::path plugin_file(const std::string& name) {
   return plugin_directory / ("libvitrove_store_" + name + ".so");

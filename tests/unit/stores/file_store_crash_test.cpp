@@ -16,6 +16,7 @@
 #include "base/unique_fd.h"
 #include "contract/temporary_directory.h"
 #include "contract/test_values.h"
+#include "support/paths.h"
 #include "vitrove/file_store.h"
 
 namespace vitrove::testing {
@@ -36,7 +37,7 @@ class Writer {
     if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("pipe");
     progress_.reset(ends[0]);
     const UniqueFd output(ends[1]);
-    const std::string program = std::string(VITROVE_BINARY_DIR) + "/tests/crash_writer";
+    const std::string program = (test::binary_dir() / "tests" / "crash_writer").string();
     std::string directory = root;
     std::string seed_text = std::to_string(seed);
     std::string name = program;
