@@ -10,7 +10,7 @@ target_compile_options(vitrove_options INTERFACE
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 sees ghosts in inlined library code (its bugs 105329, 105651).
   target_compile_options(vitrove_options INTERFACE -Wno-restrict -Wno-null-dereference
-                         -Wno-stringop-overflow -Wno-array-bounds -Wno-maybe-uninitialized
+                         -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds -Wno-maybe-uninitialized
                          -Wno-dangling-pointer)
 endif()
 
