@@ -74,6 +74,14 @@ void check_times(const ServerConfig& config) {
   if (config.store_min_bandwidth == 0) refuse("--store-min-bandwidth must be above 0");
 }
 
+void check_log(const ServerConfig& config) {
+  try {
+    parse_log_level(config.log_level);
+  } catch (const Error& error) {
+    refuse(std::string("--log-level: ") + error.what());
+  }
+}
+
 }  // namespace
 
 void check_config(const ServerConfig& config) {
@@ -92,7 +100,7 @@ void check_config(const ServerConfig& config) {
   }
   check_sizes(config);
   check_times(config);
-  parse_log_level(config.log_level);  // throws when nobody knows it
+  check_log(config);
 }
 
 std::vector<std::string> resolve_store_urls(const ServerConfig& config) {
