@@ -24,7 +24,8 @@ def chunk(kind, data, crc=None):
 
 
 def header_chunk(width, height, depth, colour_type, interlace=0):
-    return chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, colour_type, 0, 0, interlace))
+    return chunk(b"IHDR", struct.pack(
+        ">IIBBBBB", width, height, depth, colour_type, 0, 0, interlace))
 
 
 def raw_png(width, height, depth, colour_type, samples, *extra):
@@ -66,14 +67,10 @@ def damaged_png_crc(seed=0):
         kind, data, crc=0x12345678 if kind == b"IDAT" else None))
 
 
-def damaged_png_stream(seed=0):
+def with_png_data(change, seed=0):
     """Checksums of chunks are right, the compressed data is not."""
-    def change(kind, data):
-        if kind != b"IDAT":
-            return chunk(kind, data)
-        middle = len(data) // 2
-        return chunk(kind, data[:middle] + bytes([data[middle] ^ 0x55]) + data[middle + 1:])
-    return rebuilt_png(png(seed), change)
+    return rebuilt_png(png(seed), lambda kind, data: (
+        chunk(kind, change(data) if kind == b"IDAT" else data)))
 
 
 # Orientation and EXIF
@@ -107,12 +104,18 @@ def with_app1(jpeg, payload):
     return jpeg[:2] + b"\xff\xe1" + struct.pack(">H", len(payload) + 2) + payload + jpeg[2:]
 
 
+def exif_block(count, value):
+    """A directory that announces `count` entries and has one: the orientation."""
+    entry = struct.pack("<HHII", 0x0112, 3, 1, value)
+    return b"Exif\0\0II*\0\x08\0\0\0" + struct.pack("<H", count) + entry + bytes(4)
+
+
 BROKEN_EXIF = {
     "offset beyond the block": b"Exif\0\0II*\0\xff\xff\xff\x7f",
-    "count beyond the block": b"Exif\0\0II*\0\x08\0\0\0\xff\xff" + struct.pack("<HHII", 0x0112, 3, 1, 6)[:8],
+    "entry cut off": exif_block(0xffff, 6)[:24],
     "no byte order": b"Exif\0\0XX*\0\x08\0\0\0",
     "nothing": b"Exif\0\0",
-    "orientation of 77": b"Exif\0\0II*\0\x08\0\0\0\x01\0" + struct.pack("<HHII", 0x0112, 3, 1, 77) + bytes(4),
+    "orientation of 77": exif_block(1, 77),
 }
 
 
@@ -131,10 +134,11 @@ def refused_formats():
         "jpeg 2000": encoded(image, "JPEG2000"),
         "heic": b"\0\0\0\x18ftypheic\0\0\0\0mif1heic" + bytes(200),
         "jpeg xl": b"\0\0\0\x0cJXL \r\n\x87\n" + bytes(200),
-        "svg": b"<?xml version='1.0'?><svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'/>",
+        "svg": b"<?xml version='1.0'?><svg xmlns='http://www.w3.org/2000/svg' width='9'/>",
         "pdf": b"%PDF-1.7\n1 0 obj\n<<>>\nendobj\n",
         "mp4": b"\0\0\0\x18ftypisom\0\0\2\0isomiso2" + bytes(200),
-        "wav": b"RIFF\x24\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x80\x3e\0\0\0\x7d\0\0\2\0\x10\0data\0\0\0\0",
+        "wav": b"RIFF\x24\0\0\0WAVEfmt " + struct.pack("<IHHIIHH", 16, 1, 1, 16000, 32000, 2, 16)
+               + b"data\0\0\0\0",
         "html": b"<!DOCTYPE html><html><body>404</body></html>",
         "text": b"this is not a picture\n",
         "unknown": bytes(range(256)),
@@ -143,7 +147,8 @@ def refused_formats():
 
 def animation(frames, format="PNG", **options):
     """An animated PNG, WebP or GIF of equally large frames."""
-    return encoded(frames[0], format, save_all=True, append_images=frames[1:], duration=40, **options)
+    return encoded(frames[0], format, save_all=True, append_images=frames[1:], duration=40,
+                   **options)
 
 
 # Bombs: small files that ask for gigabytes
@@ -198,7 +203,8 @@ def riff_webp(*chunks):
 
 def declared_webp(width, height):
     """A VP8X canvas of up to 2^24 pixels a side around a small picture."""
-    canvas = struct.pack("<I", 0) + struct.pack("<I", width - 1)[:3] + struct.pack("<I", height - 1)[:3]
+    sides = [struct.pack("<I", side - 1)[:3] for side in (width, height)]
+    canvas = bytes(4) + b"".join(sides)
     small = encoded(picture(0), "WEBP", lossless=True)
     return riff_webp((b"VP8X", canvas), (b"VP8L", small[20:]))
 
@@ -249,7 +255,8 @@ BOMBS = {
         HARMLESS_OR_REFUSED),
     "png with a large iCCP": (
         lambda: png_with(chunk(b"iCCP", text_bomb()), 903), HARMLESS_OR_REFUSED),
-    "jpeg of 65535 x 65535": (lambda: declared_jpeg(65535, 65535), {413}),
+    "jpeg of 65535 x 65535": (lambda: declared_jpeg(65535, 65535), {400, 413}),
+    "jpeg of 65500 x 65500": (lambda: declared_jpeg(65500, 65500), {413}),
     "jpeg of 65500 x 65500, cut": (lambda: declared_jpeg(65500, 65500)[:700], {400, 413}),
     "progressive jpeg of 30000 x 30000": (lambda: declared_jpeg(30000, 30000, True), {413}),
     "jpeg of 5000 scans": (lambda: many_scans_jpeg(5000), {400, 413}),

@@ -144,7 +144,8 @@ class Origin:
 
 def content(body, content_type="image/png", *headers):
     def answer(exchange):
-        exchange.head(200, f"Content-Type: {content_type}", f"Content-Length: {len(body)}", *headers)
+        exchange.head(200, f"Content-Type: {content_type}", f"Content-Length: {len(body)}",
+                      *headers)
         exchange.send(body)
     return answer
 

@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("VITROVE_BUILD", ROOT / "build" / "release"))
 VITROVE = BUILD / "vitrove"
 TIME_FACTOR = float(os.environ.get("VITROVE_TIME_FACTOR", "1"))
+MEMORY_FACTOR = 1 if TIME_FACTOR == 1 else 5  # sanitizers keep what was freed, and shadow all
 SAMPLE_MODEL = ROOT / "build" / "sample" / "model"
 TINY_VIT = ROOT / "build" / "sample" / "tiny-vit"
 PICTURES = ROOT / "build" / "sample" / "pictures"
@@ -54,7 +55,8 @@ LEAKS = {
     "an address in memory": re.compile(r"\b0x[0-9a-fA-F]{6,}"),
     "a path of this machine": re.compile(r"/(home|tmp|usr|var|root|work|etc|proc|opt|build)/"),
     "a password": re.compile(r"://[^/\s\"]*:[^/\s\"]*@"),
-    "an internal host": re.compile(r"\b(127\.0\.0\.1|10\.\d+\.\d+\.\d+|169\.254\.\d+\.\d+|localhost)\b"),
+    "an internal host": re.compile(
+        r"\b(127\.0\.0\.1|10\.\d+\.\d+\.\d+|169\.254\.\d+\.\d+|localhost)\b"),
     "a C++ name": re.compile(r"\b(std::|vitrove::|St\d+[a-z]|__[a-z]+|what\(\))"),
 }
 
@@ -301,6 +303,23 @@ class Servers:
         finally:
             for server in self.alive():
                 server.kill()
+
+
+def wait_for_puts(server):
+    wait_until(lambda: server.metrics().sum("vitrove_store_pending") == 0, 30, "puts to land")
+
+
+def refused(server, items, *statuses, item=0, **fields):
+    """An error that names the item at fault; afterwards nothing is cached, and the next request is
+    served. Returns the error."""
+    before = server.entries()
+    reply = server.encode(items, req_id="a-bad-one", **fields)
+    assert reply.status in statuses, reply.body[:500]
+    assert reply.error["req_id"] == "a-bad-one"
+    assert reply.error["item"] == item
+    assert server.entries() == before
+    server.encode_ok([png_url(1)])
+    return reply.error
 
 
 def run_cli(*arguments, env=None, cwd=None, timeout=120, user=None):
