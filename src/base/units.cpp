@@ -88,8 +88,8 @@ std::string scaled_text(double value, std::span<const Unit> rising) {
   const auto shown = [&] {
     return std::round(value / static_cast<double>(rising[i].factor) * 10) / 10;
   };
-  while (i + 1 < rising.size() &&
-         shown() >= static_cast<double>(rising[i + 1].factor / rising[i].factor)) {
+  while (i + 1 < rising.size() && shown() >= static_cast<double>(rising[i + 1].factor) /
+                                                 static_cast<double>(rising[i].factor)) {
     ++i;
   }
   std::array<char, 64> buffer;

@@ -7,9 +7,8 @@
 #include "cli/option_sources.h"
 #include "vitrove/error.h"
 
+namespace vitrove::cli {
 namespace {
-
-using namespace vitrove::cli;  // a source file of its own namespace
 
 constexpr const char* description =
     "Vitrove: encode each image of a cluster once.\n"
@@ -44,27 +43,32 @@ int run(int argc, char** argv) {
   return exit_code;
 }
 
+int exit_code_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::invalid_argument:
+      return exit_usage;
+    case ErrorCode::not_found:
+      return exit_not_found;
+    case ErrorCode::unavailable:
+    case ErrorCode::media_fetch_failed:
+      return exit_unreachable;
+    default:
+      return exit_failed;
+  }
+}
+
 }  // namespace
+}  // namespace vitrove::cli
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    return vitrove::cli::run(argc, argv);
   } catch (const vitrove::Error& error) {
     std::fprintf(stderr, "vitrove: %s\n", error.what());
     if (!error.detail().empty()) std::fprintf(stderr, "  %s\n", error.detail().c_str());
-    switch (error.code()) {
-      case vitrove::ErrorCode::invalid_argument:
-        return exit_usage;
-      case vitrove::ErrorCode::not_found:
-        return exit_not_found;
-      case vitrove::ErrorCode::unavailable:
-      case vitrove::ErrorCode::media_fetch_failed:
-        return exit_unreachable;
-      default:
-        return exit_failed;
-    }
+    return vitrove::cli::exit_code_of(error.code());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "vitrove: %s\n", error.what());
-    return exit_failed;
+    return vitrove::cli::exit_failed;
   }
 }

@@ -96,8 +96,8 @@ std::optional<std::string> config_path(const Words& words) {
     if (words[i] == "--config" && i + 1 < words.size()) return words[i + 1];
   }
   // Read once at start, before there is a second thread.
-  if (const char* path = std::getenv("VITROVE_CONFIG"))
-    return path;  // NOLINT(concurrency-mt-unsafe)
+  const char* path = std::getenv("VITROVE_CONFIG");  // NOLINT(concurrency-mt-unsafe)
+  if (path != nullptr) return path;
   return std::nullopt;
 }
 
