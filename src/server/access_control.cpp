@@ -25,7 +25,7 @@ bool equal_in_constant_time(const Digest256& a, const Digest256& b) {
 std::optional<std::string_view> bearer_key(std::string_view header) {
   static constexpr std::string_view scheme = "bearer ";
   if (header.size() <= scheme.size() || header.size() > max_key_bytes) return std::nullopt;
-  const auto is_same = [](char have, char want) {
+  const auto is_same = [](char want, char have) {
     return std::tolower(static_cast<unsigned char>(have)) == want;
   };
   if (!std::equal(scheme.begin(), scheme.end(), header.begin(), is_same)) return std::nullopt;

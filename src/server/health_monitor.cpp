@@ -9,8 +9,18 @@
 namespace vitrove {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr std::chrono::seconds period{1};
 constexpr std::chrono::seconds overdue_after{5};
+// A store that does not answer within this is spoken of as it was last seen.
+constexpr std::chrono::milliseconds answer_within{50};
+
+StoreState state_of(const StoreStats& store) {
+  if (store.breaker_open) return StoreState::down;
+  if (store.put_breaker_open) return std::max(store.health.state, StoreState::degraded);
+  return store.health.state;
+}
 
 }  // namespace
 
@@ -27,15 +37,33 @@ std::string_view state_name(StoreState state) {
 }
 
 HealthMonitor::HealthMonitor(const EncodeService& service)
-    : service_(service), thread_([this] { run(); }) {}
+    : service_(service),
+      looker_([this] { keep_looking(); }),
+      answerer_([this] { keep_answering(); }) {}
 
-HealthMonitor::~HealthMonitor() {
+void HealthMonitor::stop() {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  wake_.notify_one();
-  thread_.join();
+  asked_.notify_all();
+  looked_.notify_all();
+  for (std::thread* thread : {&looker_, &answerer_}) {
+    if (thread->joinable()) thread->join();
+  }
+}
+
+void HealthMonitor::ask(std::function<void()> answer) {
+  {
+    std::unique_lock lock(mutex_);
+    if (stopping_) {
+      lock.unlock();
+      return answer();
+    }
+    looks_wanted_ = looks_begun_ + 1;
+    questions_.push_back({Clock::now() + answer_within, looks_wanted_, std::move(answer)});
+  }
+  asked_.notify_all();
 }
 
 std::vector<StoreSummary> HealthMonitor::stores() const {
@@ -45,36 +73,51 @@ std::vector<StoreSummary> HealthMonitor::stores() const {
 
 bool HealthMonitor::is_degraded() const {
   std::lock_guard lock(mutex_);
-  if (std::chrono::steady_clock::now() - looked_at_ > overdue_after) return true;
+  if (Clock::now() - looked_at_ > overdue_after) return true;
   return std::ranges::any_of(
       stores_, [](const StoreSummary& store) { return store.state != StoreState::ready; });
 }
 
-void HealthMonitor::refresh() {
-  std::vector<StoreSummary> fresh;
+std::vector<StoreSummary> HealthMonitor::look() const {
+  std::vector<StoreSummary> stores;
   for (const auto& store : service_.controller().store_health()) {
-    fresh.push_back({store.name, store.breaker_open ? StoreState::down : store.health.state});
+    stores.push_back({store.name, state_of(store)});
   }
-  std::lock_guard lock(mutex_);
-  for (std::size_t i = 0; i < fresh.size() && i < stores_.size(); ++i) {
-    if (fresh[i].state == stores_[i].state) continue;
-    logger()->warn("store {} is {}", fresh[i].name, state_name(fresh[i].state));
-  }
-  stores_ = std::move(fresh);
-  looked_at_ = std::chrono::steady_clock::now();
+  return stores;
 }
 
-void HealthMonitor::run() {
+void HealthMonitor::keep_looking() {
   std::unique_lock lock(mutex_);
-  do {
+  while (!stopping_) {
+    const std::uint64_t number = ++looks_begun_;
     lock.unlock();
-    try {
-      refresh();
-    } catch (const std::exception& error) {
-      logger()->warn("cannot look at the stores: {}", error.what());
-    }
+    auto fresh = look();
     lock.lock();
-  } while (!wake_.wait_for(lock, period, [this] { return stopping_; }));
+    for (std::size_t i = 0; i < fresh.size() && i < stores_.size(); ++i) {
+      if (fresh[i].state == stores_[i].state) continue;
+      logger()->warn("store {} is {}", fresh[i].name, state_name(fresh[i].state));
+    }
+    stores_ = std::move(fresh);
+    looked_at_ = Clock::now();
+    looks_done_ = number;
+    looked_.notify_all();
+    asked_.wait_for(lock, period, [this] { return stopping_ || looks_wanted_ > looks_begun_; });
+  }
+}
+
+void HealthMonitor::keep_answering() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    asked_.wait(lock, [this] { return stopping_ || !questions_.empty(); });
+    if (questions_.empty()) return;
+    const Question question = std::move(questions_.front());
+    questions_.pop_front();
+    looked_.wait_until(lock, question.patience,
+                       [&] { return stopping_ || looks_done_ >= question.look; });
+    lock.unlock();
+    question.answer();
+    lock.lock();
+  }
 }
 
 }  // namespace vitrove

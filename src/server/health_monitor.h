@@ -1,10 +1,13 @@
-// HealthMonitor: asks the stores how they are once a second, on a thread of its own, so that
-// /health answers at once even when a store does not.
+// HealthMonitor: looks at the stores once a second and whenever somebody asks, on a thread of its
+// own. Who asks is answered after a fresh look, or from the last one when a store takes its time:
+// /health answers in milliseconds even when a store does not answer at all.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -17,7 +20,7 @@ namespace vitrove {
 
 struct StoreSummary {
   std::string name;
-  StoreState state = StoreState::ready;  // an open breaker counts as down
+  StoreState state = StoreState::ready;  // an open breaker counts as well
 };
 
 // "ready", "degraded", "down".
@@ -27,27 +30,44 @@ class HealthMonitor {
  public:
   // The service outlives the monitor.
   explicit HealthMonitor(const EncodeService& service);
-  ~HealthMonitor();
+  ~HealthMonitor() { stop(); }
   HealthMonitor(const HealthMonitor&) = delete;
   HealthMonitor& operator=(const HealthMonitor&) = delete;
+
+  // Calls `answer` soon, on another thread; it must neither block nor throw.
+  void ask(std::function<void()> answer);
+
+  // Answers whoever still waits, and joins. Idempotent.
+  void stop();
 
   // As of the last look.
   std::vector<StoreSummary> stores() const;
   // True when a store is not ready, or the last look is overdue.
   bool is_degraded() const;
-  // Looks at once, on the caller's thread.
-  void refresh();
 
  private:
-  void run();
+  struct Question {
+    std::chrono::steady_clock::time_point patience;
+    std::uint64_t look;  // the first one that began after it was asked
+    std::function<void()> answer;
+  };
+  std::vector<StoreSummary> look() const;
+  void keep_looking();
+  void keep_answering();
 
   const EncodeService& service_;
   mutable std::mutex mutex_;
-  std::condition_variable wake_;
+  std::condition_variable asked_;
+  std::condition_variable looked_;
+  std::deque<Question> questions_;
+  std::uint64_t looks_begun_ = 0;
+  std::uint64_t looks_done_ = 0;
+  std::uint64_t looks_wanted_ = 1;
   std::vector<StoreSummary> stores_;
   std::chrono::steady_clock::time_point looked_at_ = std::chrono::steady_clock::now();
   bool stopping_ = false;
-  std::thread thread_;
+  std::thread looker_;
+  std::thread answerer_;
 };
 
 }  // namespace vitrove

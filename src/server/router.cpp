@@ -79,7 +79,8 @@ Router::Router(std::vector<Route> routes, const AccessControl& access, Lanes lan
       observer_(observer) {}
 
 const Route* Router::find(const HttpRequest& request, std::string& allowed) const {
-  const std::string_view method = request.method == "HEAD" ? "GET" : request.method;
+  const bool is_head = request.method == "HEAD";
+  const std::string_view method = is_head ? std::string_view("GET") : request.method;
   for (const auto& route : routes_) {
     if (!matches(route, request.path)) continue;
     if (route.method == method) return &route;
@@ -137,6 +138,7 @@ void Router::handle(HttpRequest request, Responder respond) {
     auto response = route.quick(request);
     if (response) return respond(std::move(*response));
   }
+  if (route.asynchronous) return route.asynchronous(std::move(request), std::move(respond));
   WorkerPool* pool = pool_of(route.lane);
   auto job = std::make_shared<PendingJob>(std::move(request), std::move(respond));
   if (pool == nullptr) return job->run();

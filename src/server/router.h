@@ -32,6 +32,8 @@ struct Route {
   std::function<HttpResponse(HttpRequest&)> handler;
   // Tried first, on the I/O thread: an answer that costs next to nothing, or nothing.
   std::function<std::optional<HttpResponse>(HttpRequest&)> quick = {};
+  // In place of `handler`: answers later, and does not block.
+  std::function<void(HttpRequest, Responder)> asynchronous = {};
   std::uint64_t body_limit = 64 * 1024;
   bool is_probe = false;                  // left out of counters, logged at debug
   bool is_served_draining = false;        // answered to the end

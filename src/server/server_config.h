@@ -75,7 +75,7 @@ struct ServerConfig {
   std::chrono::microseconds drain_delay{0};  // --drain-delay: 503 on /ready, still serving
 
   // --- logs -----------------------------------------------------------------------------------
-  std::string log_level = "info";          // --log-level trace|debug|info|warning|error|critical|off
+  std::string log_level = "info";  // --log-level trace|debug|info|warning|error|critical|off
   LogFormat log_format = LogFormat::text;  // --log-format text|json
 };
 

@@ -55,6 +55,7 @@ void ServerCore::stop() {
   service_pool_.stop();
   admin_pool_.stop();
   control_pool_.stop();
+  health_.stop();
 }
 
 void ServerCore::replied(const HttpRequest& request, const HttpResponse& response,

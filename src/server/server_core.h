@@ -31,7 +31,6 @@ class ServerCore final : public ReplyObserver {
 
   HttpHandler& handler() { return *router_; }
   EncodeService& service() { return *service_; }
-  HealthMonitor& health() { return health_; }
   // Request bodies that are held.
   ByteAllowance& bodies() { return bodies_; }
   const ReplyBudget& replies() const { return replies_; }
@@ -39,8 +38,7 @@ class ServerCore final : public ReplyObserver {
   void set_phase(Phase phase) { phase_ = phase; }
   Phase phase() const { return phase_; }
 
-  // Joins the worker threads; what was queued is answered with 503. After it nobody holds a
-  // Responder.
+  // Joins the threads; what was queued is answered with 503. After it nobody holds a Responder.
   void stop();
 
   void replied(const HttpRequest& request, const HttpResponse& response,

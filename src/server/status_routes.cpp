@@ -114,7 +114,7 @@ Route open_route(std::string_view path, Lane lane, bool is_probe,
 }  // namespace
 
 StatusRoutes::StatusRoutes(const ServerConfig& config, const EncodeService& service,
-                           const ServerMetrics& metrics, const HealthMonitor& health,
+                           const ServerMetrics& metrics, HealthMonitor& health,
                            const std::atomic<Phase>& phase, const WorkerPool& service_pool)
     : config_(config),
       service_(service),
@@ -125,8 +125,13 @@ StatusRoutes::StatusRoutes(const ServerConfig& config, const EncodeService& serv
 
 std::vector<Route> StatusRoutes::routes() {
   std::vector<Route> routes;
-  routes.push_back(open_route("/health", Lane::io, true,
-                              [this](HttpRequest& request) { return health(request); }));
+  Route health_route = open_route("/health", Lane::io, true, {});
+  health_route.asynchronous = [this](HttpRequest request, Responder respond) {
+    health_.ask([this, request = std::move(request), respond = std::move(respond)] {
+      respond(reply_or_error(request.request_id, [&] { return health(request); }));
+    });
+  };
+  routes.push_back(std::move(health_route));
   routes.push_back(open_route("/ready", Lane::io, true,
                               [this](HttpRequest& request) { return ready(request); }));
   routes.push_back(open_route("/metrics", Lane::control, true,
@@ -148,7 +153,7 @@ double StatusRoutes::uptime_seconds() const {
 }
 
 // Alive: whatever else is wrong, this answers 200.
-HttpResponse StatusRoutes::health(HttpRequest& request) {
+HttpResponse StatusRoutes::health(const HttpRequest& request) {
   json stores = json::array();
   for (const auto& store : health_.stores()) {
     stores.push_back({{"name", store.name}, {"state", state_name(store.state)}});

@@ -19,13 +19,13 @@ class StatusRoutes {
  public:
   // All outlive the routes.
   StatusRoutes(const ServerConfig& config, const EncodeService& service,
-               const ServerMetrics& metrics, const HealthMonitor& health,
-               const std::atomic<Phase>& phase, const WorkerPool& service_pool);
+               const ServerMetrics& metrics, HealthMonitor& health, const std::atomic<Phase>& phase,
+               const WorkerPool& service_pool);
 
   std::vector<Route> routes();
 
  private:
-  HttpResponse health(HttpRequest& request);
+  HttpResponse health(const HttpRequest& request);
   HttpResponse ready(HttpRequest& request);
   HttpResponse metrics(HttpRequest& request);
   HttpResponse stats(HttpRequest& request);
@@ -36,7 +36,7 @@ class StatusRoutes {
   const ServerConfig& config_;
   const EncodeService& service_;
   const ServerMetrics& metrics_;
-  const HealthMonitor& health_;
+  HealthMonitor& health_;
   const std::atomic<Phase>& phase_;
   const WorkerPool& service_pool_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();

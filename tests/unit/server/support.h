@@ -22,7 +22,7 @@
 
 #include "contract/faulty_store.h"
 #include "contract/gate.h"
-#include "pictures.h"
+#include "support/png_maker.h"
 #include "server/encode_service.h"
 #include "server/server_core.h"
 #include "vitrove/embedding_store_factory.h"

@@ -1,0 +1,238 @@
+// The encode server over HTTP.
+//
+//  - A hit with its embedding (1 MiB) in the reply, against plain Beast sending one static buffer:
+//    "hot" asks for one entry again and again, "cold" goes round more entries than the last-level
+//    cache holds.
+//  - What a picture costs that is in the pool, in a file store, or nowhere.
+//  - Throughput when nothing is ever found: cache on against cache off.
+//
+// Own options: --encoder SPEC for the last two (default: the sample model where it has been set up,
+// else a stub that takes 50 ms an item).
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+#include "../tests/support/png_maker.h"
+#include "base/log.h"
+#include "harness.h"
+#include "http_client.h"
+#include "server/encode_server.h"
+#include "static_beast_server.h"
+#include "vitrove/error.h"
+
+namespace {
+
+using vitrove::EncodeServer;
+using vitrove::ServerConfig;
+using vitrove::bench::Harness;
+using vitrove::bench::http_get;
+using vitrove::bench::http_post;
+using vitrove::bench::HttpClient;
+using vitrove::bench::ratio_at_least;
+using vitrove::bench::seconds_of;
+
+constexpr std::size_t mib = 1 << 20;
+constexpr std::uint32_t cold_entries = 192;  // of 1 MiB: several times the last-level cache
+
+ServerConfig bench_config(const std::string& encoder) {
+  ServerConfig config;
+  config.port = 0;
+  config.encoder = encoder;
+  config.stores = {"none"};
+  config.pool_size = std::uint64_t{512} << 20;
+  config.log_level = "off";
+  return config;
+}
+
+struct Server {
+  explicit Server(const ServerConfig& config) : server(config) { server.start(); }
+  EncodeServer server;
+};
+
+std::string encode_request(std::uint32_t seed, std::uint32_t side, const char* form) {
+  const std::string url = vitrove::test::data_url(vitrove::test::png(seed, side, side));
+  return http_post("/encode", R"({"mm_items": [")" + url + R"("], "return": ")" + form + R"("})");
+}
+
+std::string key_of(EncodeServer& server, std::uint32_t seed, std::uint32_t side) {
+  vitrove::EncodeRequest request;
+  request.items.resize(1);
+  request.items[0].url = vitrove::test::data_url(vitrove::test::png(seed, side, side));
+  return server.service().encode(std::move(request)).at(0).key.text();
+}
+
+double gigabytes_per_second(HttpClient& client, const std::vector<std::string>& requests,
+                            std::size_t rounds) {
+  std::size_t bytes = 0;
+  const double seconds = seconds_of([&] {
+    for (std::size_t i = 0; i < rounds; ++i) {
+      bytes += client.exchange(requests[i % requests.size()]);
+    }
+  });
+  return static_cast<double>(bytes) / 1e9 / seconds;
+}
+
+void compare_hits(Harness& harness) {
+  if (!harness.wants("http_hit")) return;
+  Server ours(bench_config("stub:dim=1024,tokens=256,seed=1"));
+  vitrove::bench::StaticBeastServer other(mib, 2);
+  HttpClient to_ours(ours.server.port());
+  HttpClient to_other(other.port());
+
+  std::vector<std::string> by_key, by_bytes;
+  for (std::uint32_t seed = 0; seed < cold_entries; ++seed) {
+    by_key.push_back(http_get("/embeddings/" + key_of(ours.server, seed, 28)));
+    by_bytes.push_back(encode_request(seed, 28, "safetensors"));
+  }
+  const std::size_t rounds = 2 * cold_entries;
+  const auto compare = [&](const std::string& name, std::vector<std::string> requests,
+                           double target) {
+    harness.compare(
+        {name, "GB/s", "Beast, one static buffer", ratio_at_least(target)},
+        [&] { return gigabytes_per_second(to_ours, requests, rounds); },
+        [&] { return gigabytes_per_second(to_other, requests, rounds); });
+  };
+  compare("http_hit_get_1mib_hot", {by_key[0]}, 0.9);
+  compare("http_hit_get_1mib_cold", by_key, 0.8);
+  compare("http_hit_encode_1mib_hot", {by_bytes[0]}, 0.9);
+  compare("http_hit_encode_1mib_cold", by_bytes, 0.8);
+}
+
+// A directory of its own, gone at the end.
+class Scratch {
+ public:
+  Scratch() {
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "vitrove-bench-http-XXXXXX").string();
+    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary directory");
+    path_ = pattern;
+  }
+  ~Scratch() { std::filesystem::remove_all(path_); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  std::string store_url() const { return "file://" + path_.string() + "?capacity=8GiB"; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+ServerConfig cached_config(const std::string& encoder, const Scratch& scratch) {
+  ServerConfig config = bench_config(encoder);
+  config.stores = {scratch.store_url()};
+  return config;
+}
+
+constexpr std::uint32_t picture_side = 224;
+
+// Milliseconds of one request.
+double milliseconds(HttpClient& client, const std::string& request) {
+  return 1e3 * seconds_of([&] { client.exchange(request); });
+}
+
+void measure_latencies(Harness& harness, const std::string& encoder) {
+  if (!harness.wants("http_latency")) return;
+  const Scratch scratch;
+  Server server(cached_config(encoder, scratch));
+  HttpClient client(server.server.port());
+  const std::string request = encode_request(1, picture_side, "safetensors");
+  const std::string flush_pool = http_post("/flush?scope=local", " ");
+  const std::string flush_all = http_post("/flush?scope=all", " ");
+  auto& controller = server.server.service().controller();
+  const auto settle = [&] {
+    controller.wait_for_puts(std::chrono::steady_clock::now() + std::chrono::seconds(60));
+  };
+  const auto fresh = [&] {
+    client.exchange(flush_all);
+    const double took = milliseconds(client, request);
+    settle();
+    return took;
+  };
+  const auto from_store = [&] {
+    client.exchange(flush_pool);
+    return milliseconds(client, request);
+  };
+  const auto from_pool = [&] { return milliseconds(client, request); };
+  fresh();
+  harness.compare({"http_latency_pool_hit", "ms", "an encode of the picture", {}}, from_pool, [&] {
+    const double took = fresh();
+    milliseconds(client, request);
+    return took;
+  });
+  harness.compare({"http_latency_file_store_hit", "ms", "an encode of the picture", {}}, from_store,
+                  fresh);
+}
+
+// Items a second of new pictures from a few clients at once.
+class ColdLoad {
+ public:
+  double run(std::uint16_t port, std::uint32_t count) {
+    const std::uint32_t first = next_seed_;
+    next_seed_ += count;
+    std::vector<std::string> requests;
+    for (std::uint32_t seed = first; seed < next_seed_; ++seed) {
+      requests.push_back(encode_request(seed, picture_side, "metadata"));
+    }
+    std::atomic<std::size_t> next{0};
+    const double seconds = seconds_of([&] {
+      std::vector<std::jthread> clients;
+      for (int i = 0; i < 4; ++i) {
+        clients.emplace_back([&] {
+          HttpClient client(port);
+          for (std::size_t at = next++; at < requests.size(); at = next++) {
+            client.exchange(requests[at]);
+          }
+        });
+      }
+    });
+    return count / seconds;
+  }
+
+ private:
+  std::uint32_t next_seed_ = 1000;
+};
+
+void compare_throughput(Harness& harness, const std::string& encoder) {
+  if (!harness.wants("http_throughput_no_hits")) return;
+  const Scratch scratch;
+  Server on(cached_config(encoder, scratch));
+  ServerConfig off_config = bench_config(encoder);
+  off_config.pool_size = 0;
+  Server off(off_config);
+  ColdLoad load;
+  constexpr std::uint32_t items = 48;
+  harness.compare(
+      {"http_throughput_no_hits", "items/s", "pool 0, no store", ratio_at_least(0.95)},
+      [&] { return load.run(on.server.port(), items); },
+      [&] { return load.run(off.server.port(), items); });
+}
+
+std::string default_encoder() {
+  const char* sample = "build/sample/model";
+  if (std::filesystem::exists(sample)) return sample;
+  return "stub:dim=1280,tokens=49,seed=1,delay_ms=50";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    Harness harness(argc, argv, {"--encoder"});
+    vitrove::set_up_logging(spdlog::level::off, vitrove::LogFormat::text);
+    const std::string encoder = harness.option("--encoder", default_encoder());
+    compare_hits(harness);
+    measure_latencies(harness, encoder);
+    compare_throughput(harness, encoder);
+    return harness.finish();
+  } catch (const std::exception& error) {
+    std::cerr << "bench_http: " << error.what() << '\n';
+    return 1;
+  }
+}
