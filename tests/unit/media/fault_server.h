@@ -102,6 +102,11 @@ class FaultServer {
   }
   int connections() const { return connections_; }
   int requests() const { return requests_; }
+  // Request line and headers of the latest request.
+  std::string last_head() const {
+    const std::lock_guard lock(mutex_);
+    return last_head_;
+  }
 
  private:
   struct Client {
@@ -128,6 +133,10 @@ class FaultServer {
         ++requests_;
         Exchange exchange(fd, input.substr(0, end + 2));
         input.erase(0, end + 4);
+        {
+          const std::lock_guard lock(mutex_);
+          last_head_ = exchange.head();
+        }
         handler_(exchange);
         if (exchange.is_reset()) return reset(fd);
         continue;
@@ -150,7 +159,8 @@ class FaultServer {
   std::uint16_t port_ = 0;
   std::atomic<int> connections_ = 0;
   std::atomic<int> requests_ = 0;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  std::string last_head_;
   std::list<Client> clients_;
   std::thread acceptor_;
 };
