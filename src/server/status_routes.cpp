@@ -8,6 +8,7 @@
 
 #include "server/error_reply.h"
 #include "server/status_page.h"
+#include "vitrove/error.h"
 
 namespace vitrove {
 namespace {
@@ -103,6 +104,10 @@ std::string_view phase_name(Phase phase) {
   return phase == Phase::serving ? std::string_view("serving") : std::string_view("draining");
 }
 
+HttpResponse not_ready(const char* why, const HttpRequest& request) {
+  return error_reply(Error(ErrorCode::unavailable, why), request.request_id);
+}
+
 Route open_route(std::string_view path, Lane lane, bool is_probe,
                  std::function<HttpResponse(HttpRequest&)> handler) {
   Route route{"GET", path, path, lane, Access::open, std::move(handler)};
@@ -167,11 +172,11 @@ HttpResponse StatusRoutes::health(const HttpRequest& request) {
 
 HttpResponse StatusRoutes::ready(HttpRequest& request) {
   if (phase_ != Phase::serving) {
-    return json_reply({{"status", "draining"}}, request, 503);
+    return not_ready("the server is draining", request);
   }
   const std::chrono::microseconds running(service_.encoder_totals().running_since_us);
   if (running > config_.stall_timeout) {
-    return json_reply({{"status", "encoder stuck"}}, request, 503);
+    return not_ready("the encoder has been busy with one batch for too long", request);
   }
   return json_reply({{"status", "ready"}}, request);
 }
