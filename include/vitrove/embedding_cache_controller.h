@@ -24,11 +24,20 @@
 //
 // No deadlock by construction: acquire() never waits for another request's encode. A caller serves
 // its FillTickets first and waits on its JoinTickets last (a key that stands twice in one request
-// joins its own first occurrence, so this order is required).
+// joins its own first occurrence, so this order is required); a ticket that wait() hands him is
+// served before he waits for the next. resolve_features() may wait for another request's encode, but
+// never on a thread that holds an unserved ticket with features of its own, and never for longer
+// than an encode takes.
+//
+// Counting: an item is one lookup, counted when its fate is known: local and store hits by
+// acquire(), joined ones when wait() has a view or an error, misses when their ticket was published,
+// failed or dropped. What resolve_features() finds counts as what it found, not as a miss. A
+// follower who takes over counts as what his fill becomes.
 //
 // Threads: every method may be called from any thread. Views and tickets are move-only values; each
 // belongs to one thread at a time and must not outlive the controller. No method throws unless its
-// comment says so. The destructor waits for running store calls (bounded by their deadlines).
+// comment says so. The destructor drops queued puts (wait_for_puts() first to keep them), asks
+// running store calls to stop and waits for them until their deadlines, at most `shutdown_timeout`.
 #pragma once
 
 #include <chrono>
@@ -97,7 +106,8 @@ class EmbeddingView {
   bool pooled() const;
   // Copies the rows to the heap and gives the pin back, for slow readers.
   void detach();
-  // Releases now; a completion, if given, is awaited first (device copies).
+  // Releases now; a completion, if given, is awaited first (device copies). Passes on what the
+  // completion throws; the pin is gone in any case.
   void release(const Completion& after = {});
 
   class Entry;  // internal
@@ -203,7 +213,7 @@ struct ControllerOptions {
 struct StoreOpStats {
   std::uint64_t ok = 0, absent = 0, faults = 0;                // results, by key
   std::vector<std::pair<std::string, std::uint64_t>> reasons;  // faults by reason or errno name
-  std::vector<std::uint64_t> seconds_buckets;                  // per call; bounds in stats.h
+  std::vector<std::uint64_t> seconds_buckets;                  // per call; see store_seconds_bounds()
   double seconds_sum = 0;
   std::uint64_t calls = 0;
   std::uint64_t bytes = 0;
@@ -226,11 +236,14 @@ struct ControllerStats {
   LookupStats lookups[4];                                // by Modality value
   std::uint64_t saved_us = 0;                            // encode time that hits saved
   std::uint64_t entries_ready = 0, entries_filling = 0;  // gauges
-  std::uint64_t bytes_used = 0, bytes_pinned = 0, bytes_free = 0, bytes_quarantined = 0;  // gauges
+  // Gauges. used + free is the pool; pinned is a part of used; quarantined is what overdue store
+  // calls hold, pages, header slots and staging.
+  std::uint64_t bytes_used = 0, bytes_pinned = 0, bytes_free = 0, bytes_quarantined = 0;
   std::uint64_t pool_bytes = 0, payload_bytes = 0;  // gauges: waste = used - payload
   std::uint64_t evictions_space = 0, evictions_flush = 0, evictions_removed = 0;
   std::uint64_t uncached_too_large = 0, uncached_no_space = 0;
-  std::vector<std::pair<std::string, std::uint64_t>> rejected;  // by to_string(Reject)
+  // By to_string(Reject), and "dangling_alias" for aliases that lead to no embedding.
+  std::vector<std::pair<std::string, std::uint64_t>> rejected;
   std::uint64_t puts_dropped = 0;
   std::vector<StoreStats> stores;
 };
@@ -253,8 +266,8 @@ class EmbeddingCacheController {
   EmbeddingCacheController(const EmbeddingCacheController&) = delete;
   EmbeddingCacheController& operator=(const EmbeddingCacheController&) = delete;
 
-  // One answer an item, in order. Blocks for the store lookups only. Counts one lookup an item;
-  // those of joined items are counted as joined.
+  // One answer an item, in order. Blocks for the store lookups only. An entry that is not what its
+  // item expects (shape, origin) is dropped, and the item is a miss.
   std::vector<Acquired> acquire(std::span<const ValueExpectation> items,
                                 const RequestContext& context);
 
@@ -262,12 +275,15 @@ class EmbeddingCacheController {
   // lock shared between shards. Counted as a local hit when it hits.
   EmbeddingView try_get(const EmbeddingKey& key);
 
-  // For GET /embeddings/{key}: pool, then stores; never creates a fill for encoders. Nothing about
-  // the value is known but its key and, when given, the tenant it must belong to.
+  // For GET /embeddings/{key}: pool, then stores; never creates a fill for encoders, nor waits for
+  // one. Nothing about the value is known but its key and, when given, the tenant it must belong
+  // to. Not a lookup in the statistics.
   std::optional<Hit> find(const EmbeddingKey& key, const std::optional<Digest256>& tenant,
                           const RequestContext& context);
 
-  // From the pool and every tier. Pinned readers keep what they have.
+  // From the pool and every tier. Pinned readers keep what they have; fills and puts of the key
+  // that are under way are not published. Removing one key of an embedding drops its entry from the
+  // pool, and from the stores what stands under that very key.
   FlushReport remove(const EmbeddingKey& key, const std::optional<Digest256>& tenant,
                      const RequestContext& context);
 

@@ -21,8 +21,23 @@ std::string_view to_string(Source source) {
 
 using Impl = EmbeddingCacheController::Impl;
 
+namespace {
+
+// So that a deadline never overflows, and a lane always has a thread.
+ControllerOptions within_reason(ControllerOptions options) {
+  constexpr std::chrono::microseconds day = std::chrono::hours(24);
+  for (auto* time : {&options.store_timeout, &options.put_timeout, &options.shutdown_timeout}) {
+    *time = std::clamp(*time, std::chrono::microseconds(0), day);
+  }
+  options.get_threads = std::max(1U, options.get_threads);
+  options.put_threads = std::max(1U, options.put_threads);
+  return options;
+}
+
+}  // namespace
+
 Impl::Impl(ControllerOptions given, std::vector<std::shared_ptr<EmbeddingStore>> stores)
-    : options(std::move(given)),
+    : options(within_reason(std::move(given))),
       core(std::make_shared<CacheCore>(options, stores)),
       board(*core),
       tiers(core, options, stores),
@@ -31,10 +46,11 @@ Impl::Impl(ControllerOptions given, std::vector<std::shared_ptr<EmbeddingStore>>
 // Calls that hang are left behind, with the core they hold.
 Impl::~Impl() { tiers.shut_down(Clock::now() + options.shutdown_timeout); }
 
-EntryPin Impl::find_ready(const EmbeddingKey& key) { return core->table().find(key); }
+EntryPin Impl::find_ready(const EmbeddingKey& key) { return core->table().find_surely(key); }
 
-EntryPin Impl::find_ready(const ValueExpectation& item) {
-  EntryPin entry = find_ready(item.key);
+// May miss an entry that is there; claim() looks again.
+EntryPin Impl::glance(const ValueExpectation& item) {
+  EntryPin entry = core->table().find(item.key);
   if (entry && !entry->matches(item)) {
     drop_mismatch(entry);
     return {};
@@ -71,7 +87,7 @@ std::vector<Acquired> Impl::acquire(std::span<const ValueExpectation> items,
   // Every hit is pinned before anything is allocated for a miss. A key that stands twice follows
   // its own first occurrence.
   std::vector<EntryPin> ready(items.size());
-  for (std::size_t i = 0; i < items.size(); ++i) ready[i] = find_ready(items[i]);
+  for (std::size_t i = 0; i < items.size(); ++i) ready[i] = glance(items[i]);
   std::vector<FlightSeat> seats(items.size());
   std::vector<bool> joins(items.size());
   std::vector<std::size_t> led;  // what the lookups are about

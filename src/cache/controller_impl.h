@@ -22,10 +22,9 @@ struct EmbeddingCacheController::Impl {
   // --- looking up (controller.cpp) ---
   std::vector<Acquired> acquire(std::span<const ValueExpectation> items,
                                 const RequestContext& context);
-  // Counted, or not an answer to what is asked.
-  EntryPin find_ready(const ValueExpectation& item);
   EntryPin find_ready(const EmbeddingKey& key);
-  // An entry that is not what its key stands for is taken away.
+  // In these an entry that is not what the item expects is taken away.
+  EntryPin glance(const ValueExpectation& item);
   FlightBoard::Claim claim(const ValueExpectation& item);
   void drop_mismatch(const EntryPin& entry);
   void count_hit(const Entry& entry, LookupResult result);

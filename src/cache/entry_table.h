@@ -73,7 +73,14 @@ class EntryTable {
     const Shard& shard = shard_of(key);
     return Shard::find(*shard.current_.load(std::memory_order_acquire), key, hash_of(key));
   }
-  // Pinned, or certainly absent. The caller holds the shard's mutex in these.
+  // Pinned, or certainly absent: asks again under the lock.
+  EntryPin find_surely(const EmbeddingKey& key) noexcept {
+    if (EntryPin found = find(key)) return found;
+    Shard& shard = shard_of(key);
+    std::lock_guard lock(shard.mutex);
+    return find_locked(shard, key);
+  }
+  // As find_surely(); the caller holds the shard's mutex in these.
   EntryPin find_locked(Shard& shard, const EmbeddingKey& key) noexcept {
     return Shard::find(*shard.current_.load(std::memory_order_relaxed), key, hash_of(key));
   }

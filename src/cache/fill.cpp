@@ -185,6 +185,7 @@ std::optional<std::pair<EmbeddingView, Source>> FillTicket::resolve_features(
     const EmbeddingKey& feature, const RequestContext& context) {
   State& state = *state_;
   auto& impl = state.impl;
+  if (!state.lead || feature == state.expected.key) return std::nullopt;
   state.drop_feature();
   state.feature = feature;
   ValueExpectation expected = state.expected;

@@ -224,7 +224,7 @@ void StoreLoader::give_up(Visit& tour, const std::shared_ptr<StoreCall>& call) {
     call->abandon("cancelled");
     return;
   }
-  call->abandon("timeout");
+  call->abandon(never_started ? "not_started" : "timeout");
   // A call that waited for a lane thread, or whose bytes still move, does not speak against it.
   if (!never_started && !call->moved_since(now - patience_)) tour.faulted = true;
 }

@@ -20,7 +20,8 @@ struct StoreLookup::Target {
   std::vector<const FoundAlias*> aliases;
   FlightLead lead;
   bool others_are_at_it = false;
-  bool gone = false;  // the stores surely have no embedding there
+  bool gone = false;      // no embedding stands there, in any store
+  bool no_value = false;  // what stands there is an alias, or another's
   EntryPin entry;
   Source source = Source::store;
 };
@@ -78,9 +79,9 @@ void StoreLookup::follow(std::span<LookupItem> items, std::span<const FoundAlias
     const FillOwner owner{target.aliases.front()->model, std::nullopt};
     auto claim = board_.claim(key, owner);
     if (auto* ready = std::get_if<EntryPin>(&claim)) {
-      if (is_wanted(**ready, target.wanted)) target.entry = std::move(*ready);
+      target.no_value = !is_wanted(**ready, target.wanted);
+      if (!target.no_value) target.entry = std::move(*ready);
       target.source = Source::local;
-      target.gone = !target.entry;
     } else if (auto* lead = std::get_if<FlightLead>(&claim)) {
       target.lead = std::move(*lead);
     } else {
@@ -96,7 +97,7 @@ void StoreLookup::follow(std::span<LookupItem> items, std::span<const FoundAlias
       LookupItem& item = items[alias->item];
       if (target.entry) {
         attach(item, target, alias->tier);
-      } else if (target.gone && !target.others_are_at_it) {
+      } else if (target.no_value || (target.gone && !target.others_are_at_it)) {
         core_.count_dangling_alias();
         tiers_.tier(alias->tier).mark_bad(item.wanted.key, Tier::Bad::not_believed);
       }
@@ -115,18 +116,18 @@ void StoreLookup::load_targets(std::span<Target> targets, LookupBudget& budget,
                                const RequestContext& context) {
   std::vector<LoadItem> loads;
   for (const Target& target : targets) {
-    const bool settled = target.entry || target.gone;
+    const bool settled = target.entry || target.no_value;
     loads.push_back({target.wanted, 0, settled, 0});
   }
   loader_.load(loads, budget, context, [&](std::size_t i, LoadedValue loaded) {
     if (loaded.value.side.alias_target) {
-      targets[i].gone = true;  // an alias of an alias leads nowhere
+      targets[i].no_value = true;  // an alias of an alias leads nowhere
     } else {
       take_target(targets[i], std::move(loaded));
     }
   });
   for (std::size_t i = 0; i < targets.size(); ++i) {
-    targets[i].gone = targets[i].gone || loads[i].absent == tiers_.count();
+    targets[i].gone = loads[i].absent == tiers_.count();
     targets[i].lead.step_down();
   }
 }
@@ -138,7 +139,8 @@ void StoreLookup::take_target(Target& target, LoadedValue loaded) {
   take(item, std::move(loaded));
   target.entry = std::move(item.entry);
   if (!target.others_are_at_it) return;
-  if (EntryPin ready = core_.table().find(target.wanted.key)) target.entry = std::move(ready);
+  if (EntryPin ready = core_.table().find_surely(target.wanted.key))
+    target.entry = std::move(ready);
 }
 
 void StoreLookup::attach(LookupItem& item, const Target& target, std::size_t alias_tier) {

@@ -143,6 +143,19 @@ TEST_F(Aliases, AnAliasOfItselfIsAMiss) {
   EXPECT_EQ(serve_one(controller_, b_).source, Source::encoded);
   settle(controller_);
   controller_.check_invariants();
+  // It was replaced, so that it is no trap for ever.
+  forget();
+  EXPECT_EQ(serve_one(controller_, b_).source, Source::store);
+}
+
+TEST_F(Aliases, ASecondLookOfAServedTicketOrAtItsOwnKeyFindsNothing) {
+  auto ticket = lead(controller_, a_);
+  EXPECT_FALSE(ticket.resolve_features(a_.key(), request()));
+  EXPECT_FALSE(look_twice(ticket, "x"));
+  encode(ticket, a_);
+  EXPECT_FALSE(look_twice(ticket, "x"));
+  settle(controller_);
+  controller_.check_invariants();
 }
 
 TEST_F(Aliases, AnAliasToAnotherTenantsValueIsAMiss) {
@@ -211,7 +224,7 @@ TEST_F(Aliases, ATwinWaitsForTheFillOfItsFeatures) {
     auto ticket = lead(controller_, b_);
     twin = look_twice(ticket, "x");
   });
-  ASSERT_TRUE(eventually([&] { return controller_.stats().entries_filling == 3; }));
+  ASSERT_TRUE(eventually([&] { return followers_of(controller_, features("x")) == 1; }));
   encode(first, a_);
   other.join();
   ASSERT_TRUE(twin);
@@ -230,7 +243,7 @@ TEST_F(Aliases, WhenTheFeaturesLeaderLeavesTheTwinEncodes) {
     EXPECT_FALSE(look_twice(ticket, "x"));
     encode(ticket, b_);
   });
-  ASSERT_TRUE(eventually([&] { return controller_.stats().entries_filling == 3; }));
+  ASSERT_TRUE(eventually([&] { return followers_of(controller_, features("x")) == 1; }));
   first.reset();
   other.join();
   settle(controller_);

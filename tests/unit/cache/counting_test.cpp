@@ -78,7 +78,7 @@ TEST(Counting, SumsHoldUnderConcurrency) {
   const auto store = std::make_shared<FaultyStore>(make_memory_store());
   EmbeddingCacheController controller(small_pool(24), {store});
   constexpr int threads = 6;
-  constexpr int requests = 200;
+  constexpr int requests = rounds(200);
   std::atomic<std::uint64_t> items = 0;
   std::vector<std::jthread> clients;
   for (int t = 0; t < threads; ++t) {

@@ -306,7 +306,7 @@ TEST_F(Flushing, RemovingAndInsertingTheSameKeyNeverLosesTheNewEntry) {  // B32
   for (int t = 0; t < 8; ++t) {
     threads.emplace_back([&, t] {
       const Picture mine = picture(t % 2);
-      for (int i = 0; i < 300; ++i) {
+      for (int i = 0; i < rounds(300); ++i) {
         expect_golden(serve_one(controller, mine).view, mine);
         if (i % 3 == t % 3) controller.remove(mine.key(), std::nullopt, request());
       }

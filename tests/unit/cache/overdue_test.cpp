@@ -19,22 +19,26 @@ class Overdue : public ::testing::Test {
   void hold(StoreOp op, std::size_t times = std::numeric_limits<std::size_t>::max()) {
     store_->add({.op = op, .fault = Fault::hold_before, .times = times});
   }
+  // A request for a planted picture whose get hangs, however long the rest takes on a slow machine.
+  Picture hang_a_get(EmbeddingCacheController& controller) {
+    hold(StoreOp::get);
+    for (int i = 1'000;; ++i) {
+      const Picture item = picture(i);
+      plant(store_->inner(), item);
+      const Served served = serve_one(controller, item);
+      EXPECT_EQ(served.source, Source::encoded);
+      expect_golden(served.view, item);
+      if (store_->gate().wait_for_waiting(1, 0s)) return item;
+    }
+  }
   std::shared_ptr<FaultyStore> store_ = std::make_shared<FaultyStore>(make_memory_store());
 };
 
 TEST_F(Overdue, AHangingGetIsAMissAfterTheBudgetAndKeepsItsBuffers) {
   EmbeddingCacheController controller(impatient(), {store_});
-  const Picture a = picture(1);
-  plant(store_->inner(), a);
-  hold(StoreOp::get, 1);
   const auto start = Clock::now();
-  {
-    const Served served = serve_one(controller, a);
-    EXPECT_EQ(served.source, Source::encoded);
-    expect_golden(served.view, a);
-  }
+  const Picture a = hang_a_get(controller);
   EXPECT_GE(Clock::now() - start, 40ms);
-  ASSERT_TRUE(store_->gate().wait_for_waiting(1));
   const auto hung = controller.stats();
   EXPECT_EQ(hung.bytes_quarantined, stored_value(a).size());
   EXPECT_EQ(hung.stores[0].get.faults, 1U);
@@ -59,12 +63,14 @@ TEST_F(Overdue, WhenAllLaneThreadsAreStuckLookupsFailAtOnceAndTheBreakerOpens) {
   EmbeddingCacheController controller(impatient(), {store_});
   for (int i = 0; i < 40; ++i) plant(store_->inner(), picture(i));
   hold(StoreOp::exist);
-  for (int i = 0; i < 6; ++i) EXPECT_EQ(serve_one(controller, picture(i)).source, Source::encoded);
+  int asked = 1'000;
+  ASSERT_TRUE(eventually([&] {
+    EXPECT_EQ(serve_one(controller, picture(asked++)).source, Source::encoded);
+    return controller.stats().stores[0].breaker_open;
+  }));
   // Two threads: two calls hang, the rest was refused.
   EXPECT_EQ(store_->calls(StoreOp::exist), 2U);
-  const auto stats = controller.stats();
-  EXPECT_TRUE(stats.stores[0].breaker_open);
-  EXPECT_EQ(stats.stores[0].get.pending, 2U);
+  EXPECT_EQ(controller.stats().stores[0].get.pending, 2U);
 
   store_->heal();
   ASSERT_TRUE(eventually([&] { return controller.stats().stores[0].get.pending == 0; }));
@@ -210,28 +216,35 @@ TEST_F(Overdue, ARequestsDeadlineEndsItsLookupAndIsNoFaultOfTheStore) {
 }
 
 TEST_F(Overdue, AHangInOneBatchCostsOnlyItsOwnItems) {
-  auto options = impatient();
-  options.pool.pool_bytes = 8192 * page;
+  auto options = small_pool(4096);
   options.get_threads = 4;
-  options.store_timeout = 2s;
   EmbeddingCacheController controller(options, {store_});
-  // 3 values of 3 MiB: a batch each, on a thread each.
+  // Values of 4 MiB: a batch each, on a thread each.
   std::vector<Picture> pictures;
+  std::vector<ValueExpectation> expected;
   for (int i = 0; i < 3; ++i) {
-    pictures.push_back(picture(i, in_pages(1100)));
+    pictures.push_back(picture(i, in_pages(1024)));
     plant(store_->inner(), pictures.back());
+    expected.push_back(pictures.back().expectation());
   }
   store_->add({.op = StoreOp::get, .key = pictures[1].key(), .fault = Fault::hold_before});
-  const auto served = serve(controller, pictures);
-  EXPECT_EQ(served[0].source, Source::store);
-  EXPECT_EQ(served[1].source, Source::encoded);
-  EXPECT_EQ(served[2].source, Source::store);
-  for (std::size_t i = 0; i < 3; ++i) expect_golden(served[i].view, pictures[i]);
+  std::stop_source stop;
+  auto context = request();
+  context.cancel = stop.get_token();
+  std::jthread impatience([&] {
+    EXPECT_TRUE(eventually([&] { return controller.stats().stores[0].get.ok == 2; }));
+    stop.request_stop();
+  });
+  auto answers = controller.acquire(expected, context);
+  impatience.join();
+  EXPECT_TRUE(std::holds_alternative<FillTicket>(answers[1]));
+  expect_golden(std::get<Hit>(answers[2]).view, pictures[2]);
+  expect_golden(std::get<Hit>(answers[0]).view, pictures[0]);
   store_->heal();
 }
 
 TEST_F(Overdue, ADestroyedControllerLeavesAHangingCallItsMemory) {  // B78
-  auto options = impatient();
+  auto options = small_pool(8);
   options.shutdown_timeout = 30ms;
   std::weak_ptr<CacheCore> core;
   {
@@ -239,8 +252,14 @@ TEST_F(Overdue, ADestroyedControllerLeavesAHangingCallItsMemory) {  // B78
     core = ControllerAccess::impl(controller).core;
     plant(store_->inner(), picture(1));
     hold(StoreOp::get);
-    serve_one(controller, picture(1));
-    ASSERT_TRUE(store_->gate().wait_for_waiting(1));
+    std::stop_source stop;
+    auto context = request();
+    context.cancel = stop.get_token();
+    std::jthread impatience([&] {
+      EXPECT_TRUE(store_->gate().wait_for_waiting(1));
+      stop.request_stop();
+    });
+    const auto answer = acquire_one(controller, picture(1), context);
   }
   EXPECT_FALSE(core.expired());  // the get may still write into the arena
   store_->heal();

@@ -107,7 +107,7 @@ TEST_F(Table, AReaderNeverGetsAnotherKeysEntry) {
   }
   std::minstd_rand random(9);
   std::set<std::uint64_t> present;
-  for (int step = 0; step < 20'000; ++step) {
+  for (int step = 0; step < rounds(20'000); ++step) {
     const std::uint64_t number = random() % 60;
     if (present.erase(number) > 0) {
       erase(crowded(number));
@@ -200,7 +200,7 @@ TEST_F(Plan, TheTailNeedsRoomAsWell) {
 
 TEST_F(Plan, AgreesWithTheAllocatorOnWhetherItHelps) {
   std::minstd_rand random(7);
-  for (int round = 0; round < 2'000; ++round) {
+  for (int round = 0; round < rounds(2'000); ++round) {
     std::string pages;
     for (int i = 0; i < 12; ++i) pages += ".ab1"[random() % 4];
     const std::uint64_t rows = 1 + random() % 6;

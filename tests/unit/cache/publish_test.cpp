@@ -121,6 +121,7 @@ TEST(Space, AnItemThatCanNeverFitIsReturnedUncachedAndEvictsNobody) {  // B64
   options.pool.staging_pages = 80;
   EmbeddingCacheController controller(options, {store});
   for (int i = 0; i < 8; ++i) serve_one(controller, picture(i));
+  settle(controller);
   const Picture huge = picture(100, in_pages(65));
   {
     const Served served = serve_one(controller, huge);

@@ -1,7 +1,6 @@
 // One fill a key (field case B30).
 #include <barrier>
 
-#include "cache/controller_impl.h"
 #include "support.h"
 
 namespace vitrove::testing {
@@ -20,14 +19,6 @@ void together(int count, Body body) {
   }
   ASSERT_TRUE(start.wait_for_waiting(static_cast<std::size_t>(count)));
   start.open();
-}
-
-std::size_t followers_of(EmbeddingCacheController& controller, const EmbeddingKey& key) {
-  auto& impl = ControllerAccess::impl(controller);
-  auto& shard = impl.core->table().shard_of(key);
-  std::lock_guard lock(shard.mutex);
-  const auto found = shard.flights.find(key);
-  return found == shard.flights.end() ? 0 : found->second->followers;
 }
 
 TEST(SingleFlight, SixtyFourRequestsForOneNewPictureAreOneEncode) {
@@ -226,7 +217,7 @@ TEST(SingleFlight, ALeaderWhoLoadsFromAStoreIsJoinedToo) {
 
 // The gap: between the leader's insert and the end of its registration nobody may find neither.
 TEST(SingleFlight, ThereIsNoGapBetweenTheEntryAndItsFlight) {
-  constexpr int keys = 1500;
+  constexpr int keys = rounds(1'500);
   EmbeddingCacheController controller(small_pool(2 * keys));  // nobody is evicted
   std::atomic<int> encodes = 0;
   together(4, [&](int) {
@@ -240,7 +231,7 @@ TEST(SingleFlight, TheBoardHasExactlyOneLeaderAKey) {
   ControllerOptions options = small_pool(64);
   CacheCore core(options, {});
   FlightBoard board(core);
-  constexpr int rounds = 2000;
+  constexpr int keys = rounds(2'000);
   std::atomic<int> leads = 0;
   std::atomic<int> served = 0;
   std::barrier round_start(4);
@@ -256,7 +247,7 @@ TEST(SingleFlight, TheBoardHasExactlyOneLeaderAKey) {
   std::vector<std::jthread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
-      for (int i = 0; i < rounds; ++i) {
+      for (int i = 0; i < keys; ++i) {
         const EmbeddingKey key = key_number(static_cast<std::uint64_t>(i));
         round_start.arrive_and_wait();
         auto claim = board.claim(key, {});
@@ -276,8 +267,8 @@ TEST(SingleFlight, TheBoardHasExactlyOneLeaderAKey) {
     });
   }
   threads.clear();
-  EXPECT_EQ(leads, rounds);
-  EXPECT_EQ(served, 4 * rounds);
+  EXPECT_EQ(leads, keys);
+  EXPECT_EQ(served, 4 * keys);
   EXPECT_EQ(board.under_way(), 0U);
   core.check_invariants();
 }

@@ -13,6 +13,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cache/controller_impl.h"
 #include "contract/faulty_store.h"
 #include "contract/gate.h"
 #include "contract/test_values.h"
@@ -32,6 +33,17 @@ inline constexpr std::uint32_t rows_per_page = 16;
 constexpr std::uint32_t in_pages(std::uint32_t pages) { return pages * rows_per_page - 1; }
 
 inline constexpr auto patience = std::chrono::seconds(120);
+
+// Long loops run shortened under sanitizers.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool is_sanitized = true;
+#elif defined(__has_feature)
+inline constexpr bool is_sanitized =
+    __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+inline constexpr bool is_sanitized = false;
+#endif
+constexpr int rounds(int count) { return is_sanitized ? count / 5 : count; }
 
 // A picture: what its key is, and what its embedding is.
 struct Picture {
@@ -260,6 +272,15 @@ inline std::uint64_t rejected(const EmbeddingCacheController& controller) {
 inline LookupStats lookups(const EmbeddingCacheController& controller,
                            Modality modality = Modality::image) {
   return controller.stats().lookups[static_cast<std::size_t>(modality)];
+}
+
+// How many follow the fill of `key` that is under way.
+inline std::size_t followers_of(EmbeddingCacheController& controller, const EmbeddingKey& key) {
+  auto& impl = ControllerAccess::impl(controller);
+  auto& shard = impl.core->table().shard_of(key);
+  std::lock_guard lock(shard.mutex);
+  const auto found = shard.flights.find(key);
+  return found == shard.flights.end() ? 0 : found->second->followers;
 }
 
 // Until `holds()`, without a fixed sleep; false when that takes too long.

@@ -1,0 +1,223 @@
+// The hit path: lookup + pin + view + release, beside a bare lookup of the same keys in a flat
+// table and in std::unordered_map, on one thread and on two.
+//
+//   --entries N   entries of the large table (default 1000000); each takes one 4 KiB page
+//
+// Keys come in random order, each thread in an order of its own. Both sides read the keys from one
+// contiguous list, so that fetching the key costs neither a cache miss.
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include <linux/perf_event.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "harness.h"
+#include "vitrove/embedding_cache_controller.h"
+
+namespace vitrove::bench {
+namespace {
+
+constexpr std::uint32_t dim = 16;
+constexpr std::uint64_t min_lookups = 2'000'000;
+
+EmbeddingKey key_number(std::uint64_t number) {
+  return {sha256("bench/" + std::to_string(number))};
+}
+
+ControllerOptions pool_of(std::uint64_t entries) {
+  ControllerOptions options;
+  options.pool.page_bytes = 4096;
+  options.pool.pool_bytes = (entries + 64) * options.pool.page_bytes;
+  options.pool.staging_pages = 1;
+  options.pool.header_slots = 1;
+  return options;
+}
+
+// A controller full of entries of one row.
+class Cache {
+ public:
+  explicit Cache(std::uint64_t entries) : controller_(pool_of(entries)) {
+    const std::vector<float> row(dim, 0.5F);
+    const RequestContext context;
+    keys_.reserve(entries);
+    for (std::uint64_t i = 0; i < entries; ++i) {
+      ValueExpectation item;
+      item.key = key_number(i);
+      item.dim = dim;
+      auto answers = controller_.acquire({&item, 1}, context);
+      std::get<FillTicket>(answers[0]).publish({std::as_bytes(std::span(row)), 1, {}, {}});
+      keys_.push_back(item.key);
+    }
+  }
+
+  const std::vector<EmbeddingKey>& keys() const { return keys_; }
+
+  // Hits, all of them.
+  std::uint64_t hit(const std::vector<EmbeddingKey>& order, std::uint64_t lookups) {
+    std::uint64_t seen = 0;
+    for (std::uint64_t i = 0, at = 0; i < lookups; ++i) {
+      EmbeddingView view = controller_.try_get(order[at]);
+      keep(view.runs()[0].data());
+      ++seen;
+      view.release();
+      if (++at == order.size()) at = 0;
+    }
+    return seen;
+  }
+
+ private:
+  EmbeddingCacheController controller_;
+  std::vector<EmbeddingKey> keys_;
+};
+
+// What a lookup costs at the very least: one probe, one comparison, nothing held.
+class FlatTable {
+ public:
+  explicit FlatTable(const std::vector<EmbeddingKey>& keys)
+      : cells_(std::bit_ceil(keys.size() * 2)) {
+    for (std::uint64_t i = 0; i < keys.size(); ++i) {
+      std::size_t at = place_of(keys[i]);
+      while (cells_[at].value != 0) at = (at + 1) & (cells_.size() - 1);
+      cells_[at] = {keys[i], i + 1};
+    }
+  }
+
+  std::uint64_t find(const EmbeddingKey& key) const {
+    for (std::size_t at = place_of(key); cells_[at].value != 0;
+         at = (at + 1) & (cells_.size() - 1)) {
+      if (cells_[at].key == key) return cells_[at].value;
+    }
+    return 0;
+  }
+
+ private:
+  struct Cell {
+    EmbeddingKey key;
+    std::uint64_t value = 0;
+  };
+  std::size_t place_of(const EmbeddingKey& key) const {
+    return DigestHash{}(key.digest) & (cells_.size() - 1);
+  }
+  std::vector<Cell> cells_;
+};
+
+std::vector<EmbeddingKey> shuffled(std::vector<EmbeddingKey> keys, unsigned seed) {
+  std::shuffle(keys.begin(), keys.end(), std::mt19937_64(seed));
+  return keys;
+}
+
+std::uint64_t lookups_of(const std::vector<EmbeddingKey>& keys) {
+  return std::max<std::uint64_t>(min_lookups, keys.size());
+}
+
+// User-space instructions of `body`; nothing where the machine does not count them.
+std::optional<std::uint64_t> instructions_of(const std::function<void()>& body) {
+  perf_event_attr attributes{};
+  attributes.size = sizeof attributes;
+  attributes.type = PERF_TYPE_HARDWARE;
+  attributes.config = PERF_COUNT_HW_INSTRUCTIONS;
+  attributes.disabled = 1;
+  attributes.exclude_kernel = 1;
+  attributes.exclude_hv = 1;
+  const auto counter = static_cast<int>(syscall(SYS_perf_event_open, &attributes, 0, -1, -1, 0));
+  if (counter < 0) return std::nullopt;
+  ioctl(counter, PERF_EVENT_IOC_ENABLE, 0);
+  body();
+  ioctl(counter, PERF_EVENT_IOC_DISABLE, 0);
+  std::uint64_t count = 0;
+  const bool counted = read(counter, &count, sizeof count) == sizeof count && count > 0;
+  close(counter);
+  return counted ? std::optional(count) : std::nullopt;
+}
+
+// Million hits a second, with every thread on an order of its own.
+double throughput(Cache& cache, const std::vector<std::vector<EmbeddingKey>>& orders,
+                  std::size_t threads, std::uint64_t lookups) {
+  std::atomic<std::size_t> ready = 0;
+  std::atomic<bool> go = false;
+  std::vector<std::jthread> workers;
+  for (std::size_t t = 0; t < threads; ++t) {
+    workers.emplace_back([&, t] {
+      ++ready;
+      go.wait(false);
+      cache.hit(orders[t], lookups);
+    });
+  }
+  while (ready < threads) std::this_thread::yield();
+  const double seconds = seconds_of([&] {
+    go = true;
+    go.notify_all();
+    workers.clear();
+  });
+  return static_cast<double>(lookups * threads) / seconds / 1e6;
+}
+
+void measure(Harness& harness, const std::string& size, std::uint64_t entries, double scaling) {
+  const std::string hit = "local_hit_" + size;
+  const std::string map = hit + "_map";
+  const std::string within = hit + "_absolute";
+  const std::string instructions = hit + "_instructions";
+  const std::string threads = hit + "_two_threads";
+  const std::vector<std::string> all{hit, map, within, instructions, threads};
+  if (std::ranges::none_of(all, [&](const auto& name) { return harness.wants(name); })) return;
+
+  Cache cache(entries);
+  const std::vector<std::vector<EmbeddingKey>> orders{shuffled(cache.keys(), 1),
+                                                      shuffled(cache.keys(), 2)};
+  const std::uint64_t lookups = lookups_of(cache.keys());
+  const auto ours = [&] {
+    return nanoseconds_each(lookups, [&] { keep(cache.hit(orders[0], lookups)); });
+  };
+  const auto bare = [&](const auto& find) {
+    return nanoseconds_each(lookups, [&] {
+      for (std::uint64_t i = 0, at = 0; i < lookups; ++i) {
+        keep(find(orders[0][at]));
+        if (++at == orders[0].size()) at = 0;
+      }
+    });
+  };
+  {
+    const FlatTable flat(cache.keys());
+    harness.compare({hit, "ns", "bare flat table", ratio_at_most(3)}, ours,
+                    [&] { return bare([&](const EmbeddingKey& key) { return flat.find(key); }); });
+  }
+  if (harness.wants(map)) {
+    std::unordered_map<EmbeddingKey, std::uint64_t> table;
+    for (std::uint64_t i = 0; i < entries; ++i) table.emplace(cache.keys()[i], i);
+    harness.compare({map, "ns", "std::unordered_map", ratio_at_most(3)}, ours, [&] {
+      return bare([&](const EmbeddingKey& key) { return table.find(key)->second; });
+    });
+  }
+  harness.measure({within, "ns", {}, ours_at_most(250)}, ours);
+  if (const auto count = instructions_of([&] { cache.hit(orders[0], lookups); })) {
+    harness.record({instructions, "instructions", {}, ours_at_most(200)},
+                   static_cast<double>(*count) / static_cast<double>(lookups));
+  }
+  harness.compare(
+      {threads, "million/s", "one thread", ratio_at_least(scaling)},
+      [&] { return throughput(cache, orders, 2, lookups); },
+      [&] { return throughput(cache, orders, 1, lookups); });
+}
+
+}  // namespace
+}  // namespace vitrove::bench
+
+int main(int argc, char** argv) {
+  using namespace vitrove::bench;
+  Harness harness(argc, argv, {"--entries"});
+  measure(harness, "10k", 10'000, 0.85);
+  measure(harness, "1m", std::stoull(harness.option("--entries", "1000000")), 1.5);
+  return harness.finish();
+}
