@@ -68,7 +68,7 @@ def test_a_failing_origin_is_named_in_time_and_not_remembered(server, origin, na
         waiting = pool.submit(server.encode, [png_url(1), url], req_id="fetch-me")
         assert server.encode([png_url(2)]).status == 200
         reply = waiting.result()
-    assert time.monotonic() - started < FETCH_SECONDS + seconds(5)
+    assert time.monotonic() - started < FETCH_SECONDS + seconds(10)
     assert reply.status in statuses, reply.body
     assert reply.error["req_id"] == "fetch-me"
     assert reply.error["item"] == 1
@@ -98,7 +98,7 @@ def test_an_origin_out_of_reach_is_a_424(server, origin, url):
     """B12: no such name, nobody there, no TLS there."""
     started = time.monotonic()
     refused(server, [url.format(free=free_port(), origin=origin.port)], 424)
-    assert time.monotonic() - started < FETCH_SECONDS + seconds(5)
+    assert time.monotonic() - started < FETCH_SECONDS + seconds(10)
 
 
 def test_redirects_are_followed_up_to_a_bound(server, origin):

@@ -226,7 +226,7 @@ def test_no_other_file_is_read(reading, server, files, url):
     for target in (reading, server):
         started = time.monotonic()
         reply = target.encode([url.format(root=files)])
-        assert time.monotonic() - started < seconds(5)
+        assert time.monotonic() - started < seconds(10)
         assert 400 <= reply.status < 500, reply.body
         assert reply.error["item"] == 0
     assert reading.encode([f"file://{files}/picture.png"]).status == 200
@@ -273,7 +273,7 @@ def test_a_bomb_is_refused_from_its_header(server, name):
     before = server.memory()
     started = time.monotonic()
     reply = server.encode([url])
-    assert time.monotonic() - started < seconds(5)
+    assert time.monotonic() - started < seconds(10)
     assert reply.status in statuses, reply.body
     assert server.memory("VmHWM") - before < MEMORY_ALLOWED
     assert server.encode([png_url(1)]).status == 200
