@@ -42,7 +42,7 @@ struct FetchPolicy {
 
   // Hosts that may be fetched from; empty: all public ones. "cdn.example.com" is that host alone,
   // ".example.com" is example.com and everything below it. Holds for every redirect too. Being on
-  // the list does not make a private address public.
+  // the list does not make a private address public. International names in their "xn--" form.
   std::vector<std::string> allowed_media_domains;
 
   // Loopback, private, link-local and other addresses that are not public.

@@ -11,7 +11,7 @@
 //  - transparency of any form (alpha channel, palette alpha, colour key) is composited on white:
 //    round((c * a + 255 * (255 - a)) / 255) per channel, on 8-bit values (B05);
 //  - the EXIF orientation of JPEG, PNG (eXIf) and WebP is applied; a malformed block counts as
-//    orientation 1 (B01). Colour profiles and gamma are not applied;
+//    orientation 1 (B01). XMP is not consulted; colour profiles and gamma are not applied;
 //  - of an animation the first picture is taken: the default image of an APNG, the first frame of a
 //    WebP composited on its canvas (B09).
 // A damaged or truncated file is an error even where a decoder would only warn (B06); the one thing

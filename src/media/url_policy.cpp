@@ -40,7 +40,8 @@ void check_characters(std::string_view text) {
 }
 
 std::string plain_host(CURLU* url) {
-  std::string host = ascii_lower(part_of(url, CURLUPART_HOST));
+  // International names in the form that is looked up; empty when they have none.
+  std::string host = ascii_lower(part_of(url, CURLUPART_HOST, CURLU_PUNYCODE));
   if (host.size() >= 2 && host.front() == '[' && host.back() == ']') {
     host = host.substr(1, host.size() - 2);
   }
@@ -96,6 +97,7 @@ HttpUrl parse_http_url(std::string_view text, const HostRules& rules) {
   const std::string scheme = part_of(url.parsed.get(), CURLUPART_SCHEME);
   if (scheme != "http" && scheme != "https") fail_malformed();
   url.host = plain_host(url.parsed.get());
+  if (url.host.empty()) fail_malformed();
   url.for_logs = scheme + "://" + url.host + part_of(url.parsed.get(), CURLUPART_PATH);
   check_host(url, rules);
   return url;

@@ -1,8 +1,6 @@
-// The same source is compiled for several instruction sets: the functions marked `kernel` are
-// inlined into one entry point for each. Vectors are GCC's and clang's own extension, so that the
-// width does not depend on the mood of an optimiser.
 #include "preprocess/resample_kernels.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "preprocess/resample_filter.h"
@@ -10,39 +8,17 @@
 namespace vitrove {
 namespace {
 
+// GCC's and clang's vector extension: sixteen bytes are a register everywhere.
 using Bytes [[gnu::vector_size(lanes)]] = std::uint8_t;
-using Sums [[gnu::vector_size(lanes * sizeof(std::int32_t))]] = std::int32_t;
+using Square = std::array<Bytes, lanes>;
 
-[[gnu::always_inline]] inline void load(Bytes& to, const std::uint8_t* from) {
-  std::memcpy(&to, from, sizeof to);
-}
+void load(Bytes& to, const std::uint8_t* from) { std::memcpy(&to, from, sizeof to); }
+void store(std::uint8_t* to, const Bytes& from) { std::memcpy(to, &from, sizeof from); }
 
-[[gnu::always_inline]] inline void store(std::uint8_t* to, const Bytes& from) {
-  std::memcpy(to, &from, sizeof from);
-}
-
-[[gnu::always_inline]] inline void start(Sums& sums) { sums = Sums{} + (1 << (weight_bits - 1)); }
-
-[[gnu::always_inline]] inline void add(Sums& sums, const std::uint8_t* bytes, std::int32_t weight) {
-  Bytes narrow;
-  load(narrow, bytes);
-  sums += __builtin_convertvector(narrow, Sums) * weight;
-}
-
-[[gnu::always_inline]] inline void finish(const Sums& sums, std::uint8_t* out) {
-  Sums wide = sums >> weight_bits;
-  const Sums low = Sums{};
-  const Sums high = Sums{} + 255;
-  wide = wide < low ? low : wide;
-  wide = wide > high ? high : wide;
-  store(out, __builtin_convertvector(wide, Bytes));
-}
-
-// Sixteen vectors of sixteen bytes, rows and columns swapped: four rounds of interleaving each
-// vector with the one eight places on.
-[[gnu::always_inline]] inline void transpose(std::array<Bytes, lanes>& square) {
+// Rows and columns swapped: four rounds of interleaving each vector with the one eight places on.
+void transpose(Square& square) {
   for (int round = 0; round < 4; ++round) {
-    std::array<Bytes, lanes> mixed;
+    Square mixed;
     for (std::size_t i = 0; i < lanes / 2; ++i) {
       const Bytes a = square[i];
       const Bytes b = square[i + lanes / 2];
@@ -55,11 +31,47 @@ using Sums [[gnu::vector_size(lanes * sizeof(std::int32_t))]] = std::int32_t;
   }
 }
 
-[[gnu::always_inline]] inline void gather_kernel(const RowPointers& rows, std::size_t bytes,
-                                                 std::uint8_t* columns) {
+constexpr std::int32_t rounding = 1 << (weight_bits - 1);
+
+std::uint8_t to_byte(std::int32_t sum) {
+  return static_cast<std::uint8_t>(std::clamp(sum >> weight_bits, 0, 255));
+}
+
+void combine_blocks(const std::uint8_t* first, Weights weights, std::uint8_t* out) {
+  std::array<std::int32_t, block_bytes> sums;
+  sums.fill(rounding);
+  for (const std::int32_t weight : weights) {
+    for (std::size_t i = 0; i < block_bytes; ++i) sums[i] += first[i] * weight;
+    first += block_bytes;
+  }
+  std::ranges::transform(sums, out, to_byte);
+}
+
+void combine_rows(const std::uint8_t* const* rows, Weights weights, std::size_t bytes,
+                  std::uint8_t* out) {
+  // In pieces, so that the sums stay in the fastest cache.
+  constexpr std::size_t piece = 256;
+  std::array<std::int32_t, piece> sums;
+  for (std::size_t at = 0; at < bytes; at += piece) {
+    const std::size_t count = std::min(piece, bytes - at);
+    sums.fill(rounding);
+    for (std::size_t k = 0; k < weights.size(); ++k) {
+      const std::uint8_t* const row = rows[k] + at;
+      for (std::size_t i = 0; i < count; ++i) sums[i] += row[i] * weights[k];
+    }
+    std::transform(sums.begin(), sums.begin() + static_cast<std::ptrdiff_t>(count), out + at,
+                   to_byte);
+  }
+}
+
+constexpr ResampleKernels portable{combine_blocks, combine_rows};
+
+}  // namespace
+
+void gather_rows(const RowPointers& rows, std::size_t bytes, std::uint8_t* columns) {
   std::size_t at = 0;
   for (; at + lanes <= bytes; at += lanes) {
-    std::array<Bytes, lanes> square;
+    Square square;
     for (std::size_t r = 0; r < lanes; ++r) load(square[r], rows[r] + at);
     transpose(square);
     for (std::size_t c = 0; c < lanes; ++c) store(columns + (at + c) * lanes, square[c]);
@@ -69,11 +81,10 @@ using Sums [[gnu::vector_size(lanes * sizeof(std::int32_t))]] = std::int32_t;
   }
 }
 
-[[gnu::always_inline]] inline void scatter_kernel(const std::uint8_t* columns, std::size_t bytes,
-                                                  const MutableRowPointers& rows) {
+void scatter_rows(const std::uint8_t* columns, std::size_t bytes, const MutableRowPointers& rows) {
   std::size_t at = 0;
   for (; at + lanes <= bytes; at += lanes) {
-    std::array<Bytes, lanes> square;
+    Square square;
     for (std::size_t c = 0; c < lanes; ++c) load(square[c], columns + (at + c) * lanes);
     transpose(square);
     for (std::size_t r = 0; r < lanes; ++r) store(rows[r] + at, square[r]);
@@ -83,93 +94,11 @@ using Sums [[gnu::vector_size(lanes * sizeof(std::int32_t))]] = std::int32_t;
   }
 }
 
-[[gnu::always_inline]] inline void combine_columns_kernel(const std::uint8_t* first,
-                                                          std::size_t step,
-                                                          std::span<const std::int32_t> weights,
-                                                          std::uint8_t* out) {
-  Sums sums;
-  start(sums);
-  for (const std::int32_t weight : weights) {
-    add(sums, first, weight);
-    first += step * lanes;
-  }
-  finish(sums, out);
-}
-
-[[gnu::always_inline]] inline void combine_rows_kernel(std::span<const std::uint8_t* const> rows,
-                                                       std::span<const std::int32_t> weights,
-                                                       std::size_t bytes, std::uint8_t* out) {
-  std::size_t at = 0;
-  for (; at + lanes <= bytes; at += lanes) {
-    Sums sums;
-    start(sums);
-    for (std::size_t k = 0; k < weights.size(); ++k) add(sums, rows[k] + at, weights[k]);
-    finish(sums, out + at);
-  }
-  for (; at < bytes; ++at) {
-    std::int32_t sum = 1 << (weight_bits - 1);
-    for (std::size_t k = 0; k < weights.size(); ++k) sum += rows[k][at] * weights[k];
-    sum >>= weight_bits;
-    out[at] = static_cast<std::uint8_t>(sum < 0 ? 0 : sum > 255 ? 255 : sum);
-  }
-}
-
-struct Portable {
-  static void gather(const RowPointers& rows, std::size_t bytes, std::uint8_t* columns) {
-    gather_kernel(rows, bytes, columns);
-  }
-  static void scatter(const std::uint8_t* columns, std::size_t bytes,
-                      const MutableRowPointers& rows) {
-    scatter_kernel(columns, bytes, rows);
-  }
-  static void combine_columns(const std::uint8_t* first, std::size_t step,
-                              std::span<const std::int32_t> weights, std::uint8_t* out) {
-    combine_columns_kernel(first, step, weights, out);
-  }
-  static void combine_rows(std::span<const std::uint8_t* const> rows,
-                           std::span<const std::int32_t> weights, std::size_t bytes,
-                           std::uint8_t* out) {
-    combine_rows_kernel(rows, weights, bytes, out);
-  }
-};
-
-#if defined(__x86_64__)
-struct Avx2 {
-  [[gnu::target("avx2")]] static void gather(const RowPointers& rows, std::size_t bytes,
-                                             std::uint8_t* columns) {
-    gather_kernel(rows, bytes, columns);
-  }
-  [[gnu::target("avx2")]] static void scatter(const std::uint8_t* columns, std::size_t bytes,
-                                              const MutableRowPointers& rows) {
-    scatter_kernel(columns, bytes, rows);
-  }
-  [[gnu::target("avx2")]] static void combine_columns(const std::uint8_t* first, std::size_t step,
-                                                      std::span<const std::int32_t> weights,
-                                                      std::uint8_t* out) {
-    combine_columns_kernel(first, step, weights, out);
-  }
-  [[gnu::target("avx2")]] static void combine_rows(std::span<const std::uint8_t* const> rows,
-                                                   std::span<const std::int32_t> weights,
-                                                   std::size_t bytes, std::uint8_t* out) {
-    combine_rows_kernel(rows, weights, bytes, out);
-  }
-};
-#endif
-
-template <typename Set>
-constexpr ResampleKernels kernels_of{Set::gather, Set::scatter, Set::combine_columns,
-                                     Set::combine_rows};
-
-}  // namespace
-
-const ResampleKernels& portable_kernels() { return kernels_of<Portable>; }
+const ResampleKernels& portable_kernels() { return portable; }
 
 const ResampleKernels& best_kernels() {
-#if defined(__x86_64__)
-  static const bool has_avx2 = __builtin_cpu_supports("avx2") != 0;
-  if (has_avx2) return kernels_of<Avx2>;
-#endif
-  return portable_kernels();
+  static const ResampleKernels* const fast = avx2_kernels();
+  return fast != nullptr ? *fast : portable;
 }
 
 }  // namespace vitrove

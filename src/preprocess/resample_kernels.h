@@ -1,7 +1,8 @@
 // The inner loops of resizing, once per instruction set.
 //
-// All work on columns of sixteen: sixteen rows of a picture turned by 90 degrees, or sixteen
-// neighbouring bytes of a row. Integer arithmetic, so every version gives the same bytes.
+// Sixteen rows of a picture are turned by 90 degrees, so that a pixel becomes a block of 48 bytes
+// (three channels of sixteen rows) and the horizontal pass works on whole blocks. Integer
+// arithmetic, so every version gives the same bytes.
 #pragma once
 
 #include <array>
@@ -12,24 +13,28 @@
 namespace vitrove {
 
 constexpr std::size_t lanes = 16;
+constexpr std::size_t block_bytes = 3 * lanes;
 using RowPointers = std::array<const std::uint8_t*, lanes>;
 using MutableRowPointers = std::array<std::uint8_t*, lanes>;
+using Weights = std::span<const std::int32_t>;
+
+// Sixteen rows of `bytes` bytes become `bytes` columns of sixteen.
+void gather_rows(const RowPointers& rows, std::size_t bytes, std::uint8_t* columns);
+// And back.
+void scatter_rows(const std::uint8_t* columns, std::size_t bytes, const MutableRowPointers& rows);
 
 struct ResampleKernels {
-  // Sixteen rows of `bytes` bytes become `bytes` columns of sixteen.
-  void (*gather)(const RowPointers& rows, std::size_t bytes, std::uint8_t* columns);
-  // And back.
-  void (*scatter)(const std::uint8_t* columns, std::size_t bytes, const MutableRowPointers& rows);
-  // One column of output: the weighted sum of columns that lie `step` columns apart.
-  void (*combine_columns)(const std::uint8_t* first, std::size_t step,
-                          std::span<const std::int32_t> weights, std::uint8_t* out);
-  // One row of output of `bytes` bytes: the weighted sum of rows.
-  void (*combine_rows)(std::span<const std::uint8_t* const> rows,
-                       std::span<const std::int32_t> weights, std::size_t bytes, std::uint8_t* out);
+  // One block of output: the weighted sum of neighbouring blocks, one a weight.
+  void (*combine_blocks)(const std::uint8_t* first, Weights weights, std::uint8_t* out);
+  // One row of output of `bytes` bytes: the weighted sum of rows, one a weight.
+  void (*combine_rows)(const std::uint8_t* const* rows, Weights weights, std::size_t bytes,
+                       std::uint8_t* out);
 };
 
 // For any CPU of this architecture.
 const ResampleKernels& portable_kernels();
+// Null where the CPU has no AVX2.
+const ResampleKernels* avx2_kernels();
 // The fastest that this CPU runs.
 const ResampleKernels& best_kernels();
 

@@ -44,7 +44,7 @@ class NarrowRows {
     if (size.width == image.width) return;
     weights_.emplace(image.width, size.width, window.columns, filter);
     used_ = weights_->used();
-    turned_.resize(lanes * 3 * used_.length);
+    turned_.resize(block_bytes * used_.length);
     combined_.resize(lanes * row_bytes_);
   }
 
@@ -81,16 +81,13 @@ class NarrowRows {
       from[i] = image_.row(y) + std::size_t{3} * used_.start;
       to[i] = slot(y);
     }
-    kernels_.gather(from, std::size_t{3} * used_.length, turned_.data());
+    gather_rows(from, std::size_t{3} * used_.length, turned_.data());
     std::uint8_t* out = combined_.data();
-    for (std::size_t x = 0; x < weights_->size(); ++x) {
-      const std::size_t first = std::size_t{3} * (weights_->run(x).start - used_.start);
-      for (std::size_t channel = 0; channel < 3; ++channel, out += lanes) {
-        kernels_.combine_columns(turned_.data() + (first + channel) * lanes, 3,
-                                 weights_->weights(x), out);
-      }
+    for (std::size_t x = 0; x < weights_->size(); ++x, out += block_bytes) {
+      const std::size_t first = weights_->run(x).start - used_.start;
+      kernels_.combine_blocks(turned_.data() + first * block_bytes, weights_->weights(x), out);
     }
-    kernels_.scatter(combined_.data(), row_bytes_, to);
+    scatter_rows(combined_.data(), row_bytes_, to);
   }
 
   const RgbImage& image_;
@@ -126,8 +123,7 @@ RgbImage resize(const RgbImage& image, const Size& size, Resampling filter, cons
   for (std::uint32_t y = 0; y < window.rows.length; ++y) {
     const Range& run = weights.run(y);
     for (std::uint32_t k = 0; k < run.length; ++k) rows[k] = narrow.row(run.start + k);
-    kernels.combine_rows(std::span(rows).first(run.length), weights.weights(y), narrow.row_bytes(),
-                         result.row(y));
+    kernels.combine_rows(rows.data(), weights.weights(y), narrow.row_bytes(), result.row(y));
   }
   return result;
 }

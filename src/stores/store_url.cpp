@@ -87,6 +87,7 @@ void parse_host_and_port(std::string_view text, StoreUrl& url) {
     url.port = parse_port(after_host.substr(1));
   }
   url.host = percent_decode(host);
+  if (url.host.find(',') != url.host.npos) throw BadUrl{"a host name holds a comma"};
 }
 
 void parse_authority(std::string_view text, StoreUrl& url) {

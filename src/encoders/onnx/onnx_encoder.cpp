@@ -26,7 +26,8 @@ std::unique_ptr<Preprocessor> load_model_preprocessor(const std::filesystem::pat
 
 OnnxGraph load_graph(const ModelFiles& files, const EncoderOptions& options) {
   auto library = std::make_shared<const OrtLibrary>(options.onnxruntime_library);
-  return {std::move(library), files.graph, options.execution_provider, options.threads};
+  return {std::move(library), files.graph, short_provider_name(options.execution_provider),
+          options.threads};
 }
 
 // Every colour and some texture, so that a probe is no special case.
@@ -101,7 +102,7 @@ OnnxEncoder::OnnxEncoder(const std::filesystem::path& directory, const EncoderOp
     info_.dim = static_cast<std::uint32_t>(shape[dim_axis(config_.layout)]);
   }
   probe();
-  info_.fingerprint = fingerprint(options.execution_provider);
+  info_.fingerprint = fingerprint(short_provider_name(options.execution_provider));
 }
 
 void OnnxEncoder::probe() {

@@ -44,7 +44,7 @@ NegotiatedApi negotiate_ort_api(const OrtApiBase& base);
 // search. `executable` is the running program.
 std::vector<std::filesystem::path> ort_library_candidates(const std::filesystem::path& executable);
 
-// "CUDAExecutionProvider" is called "cuda" in options and messages.
+// "CUDAExecutionProvider" is called "cuda" in options, messages and fingerprints.
 std::string short_provider_name(std::string_view full_name);
 
 class OrtLibrary {

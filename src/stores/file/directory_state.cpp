@@ -182,8 +182,9 @@ std::optional<DirectoryState> parse_state(std::string_view text) {
     lines.remove_prefix(std::min(lines.size(), line.size() + 1));
     if (!parse_line(line, state)) return std::nullopt;
   }
-  // Sums that would overflow are nobody's honest count.
+  // Sums that would overflow, and crowds, are nobody's honest count.
   if (state.base > state.base + state.reserved) return std::nullopt;
+  if (state.writers.size() > max_writers) return std::nullopt;
   return state;
 }
 
@@ -199,6 +200,10 @@ int StateFile::update(std::chrono::steady_clock::time_point deadline, int file_m
     const UniqueFd fd(
         ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, file_mode));
     if (!fd) return errno;
+    // The umask has taken away what a shared root gives to its group. Not ours to change: no harm.
+    if ((file_mode & 077) != 0) {
+      static_cast<void>(::fchmod(fd.get(), static_cast<mode_t>(file_mode)) == 0);
+    }
     if (const int error = lock_until(fd.get(), deadline)) return error;
     // Whoever held the lock may have removed the directory with the file in it.
     if (!is_same_file(fd.get(), path_)) continue;

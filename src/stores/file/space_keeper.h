@@ -20,6 +20,7 @@
 #include "stores/file/directory_state.h"
 #include "stores/file/evictor.h"
 #include "stores/file/fault_log.h"
+#include "stores/file/patient_mutex.h"
 #include "vitrove/file_store.h"
 
 namespace vitrove::file {
@@ -109,7 +110,7 @@ class SpaceKeeper {
   Evictor evictor_;
 
   // Held while the state file is changed on behalf of puts.
-  std::timed_mutex grant_mutex_;
+  PatientMutex grant_mutex_;
   std::uint64_t grant_generation_ = 0;       // of the count after which remaining_ was granted
   std::atomic<std::uint64_t> remaining_{0};  // granted, and not used yet; changed under the mutex
   std::atomic<std::uint64_t> unseen_{0};     // in use, but not in a file that a count would see

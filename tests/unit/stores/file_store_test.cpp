@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "contract/store_contract.h"
@@ -91,6 +92,8 @@ TEST(FileStorePermissions, FollowThoseOfARootThatExists) {
   ASSERT_EQ(::stat(file.parent_path().c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0770u);
   ASSERT_EQ(::stat(file.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0660u);
+  ASSERT_EQ(::stat(file::Layout(directory.path()).state_path().c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0660u);
 }
 
@@ -384,6 +387,53 @@ TEST_F(FileStore, AnswersWhenNoMoreFilesCanBeOpened) {
   EXPECT_EQ(listed.error_number, EMFILE);
   EXPECT_EQ(read_back(*store_, key_), pattern(1, 500));
   put_ok(key_number(2), pattern(2, 500));
+}
+
+// Runs `work` without root's licence to open everything. The raw call changes this thread only.
+template <typename Work>
+void as_nobody(Work work) {
+  std::jthread([&] {
+    if (::geteuid() == 0) {
+      ASSERT_EQ(::syscall(SYS_setresuid, -1, 65534, -1), 0);
+    }
+    work();
+  }).join();
+}
+
+TEST_F(FileStore, AnswersDeniedForAFileThatMayNotBeRead) {
+  put_ok(key_, pattern(1, 500));
+  put_ok(key_number(2), pattern(2, 500));
+  for (fs::path at = path_of(key_).parent_path(); at != directory_.path().parent_path();
+       at = at.parent_path()) {
+    fs::permissions(at, fs::perms(0755));
+  }
+  fs::permissions(path_of(key_), fs::perms::none);
+  as_nobody([&] {
+    EXPECT_TRUE(exists(*store_, key_).ok());
+    EXPECT_EQ(get(key_, 500).status, StoreStatus::denied);
+    EXPECT_EQ(get(key_, 500).error_number, EACCES);
+  });
+  EXPECT_EQ(read_back(*store_, key_number(2)), pattern(2, 500));
+  ASSERT_TRUE(put_one(*store_, key_, pattern(3, 500), PutMode::replace).ok());
+  EXPECT_EQ(read_back(*store_, key_), pattern(3, 500));
+}
+
+TEST_F(FileStore, AnswersDeniedWhenTheDirectoryIsClosed) {
+  put_ok(key_, pattern(1, 500));
+  fs::permissions(root(), fs::perms::none);
+  as_nobody([&] {
+    EXPECT_EQ(get(key_, 500).status, StoreStatus::denied);
+    EXPECT_EQ(exists(*store_, key_).status, StoreStatus::denied);
+    EXPECT_EQ(put_one(*store_, key_number(2), pattern(2, 500)).status, StoreStatus::denied);
+    EXPECT_EQ(remove_one(*store_, key_).status, StoreStatus::denied);
+    EXPECT_EQ(store_->list({}, [](const ListedValue&) { return true; }, {}).status,
+              StoreStatus::denied);
+  });
+  EXPECT_EQ(store_->health().state, StoreState::degraded);
+  fs::permissions(root(), fs::perms::owner_all);
+  put_ok(key_number(2), pattern(2, 500));
+  EXPECT_EQ(store_->health().state, StoreState::ready);
+  EXPECT_EQ(read_back(*store_, key_), pattern(1, 500));
 }
 
 // --- Use ---
