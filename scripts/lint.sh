@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # clang-format over every source, clang-tidy over every translation unit of src/. --fix formats in
-# place. A unit whose inputs (its own text, all project headers, the configuration) did not change
+# place, --format checks the formatting alone. A unit whose inputs (its own text, all project headers, the configuration) did not change
 # since it was last found clean is not analysed again: stamps lie in build/tidy/.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -15,6 +15,7 @@ fi
 
 echo "clang-format: ${#sources[@]} files"
 clang-format-16 --dry-run --Werror "${sources[@]}"
+[ "$what" = --format ] && exit 0
 
 [ -f build/release/compile_commands.json ] \
   || cmake --preset release -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null

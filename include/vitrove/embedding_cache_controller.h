@@ -25,14 +25,14 @@
 // No deadlock by construction: acquire() never waits for another request's encode. A caller serves
 // its FillTickets first and waits on its JoinTickets last (a key that stands twice in one request
 // joins its own first occurrence, so this order is required); a ticket that wait() hands him is
-// served before he waits for the next. resolve_features() may wait for another request's encode, but
-// never on a thread that holds an unserved ticket with features of its own, and never for longer
-// than an encode takes.
+// served before he waits for the next. resolve_features() may wait for another request's encode,
+// but never on a thread that holds an unserved ticket with features of its own, and never for
+// longer than an encode takes.
 //
 // Counting: an item is one lookup, counted when its fate is known: local and store hits by
-// acquire(), joined ones when wait() has a view or an error, misses when their ticket was published,
-// failed or dropped. What resolve_features() finds counts as what it found, not as a miss. A
-// follower who takes over counts as what his fill becomes.
+// acquire(), joined ones when wait() has a view or an error, misses when their ticket was
+// published, failed or dropped. What resolve_features() finds counts as what it found, not as a
+// miss. A follower who takes over counts as what his fill becomes.
 //
 // Threads: every method may be called from any thread. Views and tickets are move-only values; each
 // belongs to one thread at a time and must not outlive the controller. No method throws unless its
@@ -213,7 +213,7 @@ struct ControllerOptions {
 struct StoreOpStats {
   std::uint64_t ok = 0, absent = 0, faults = 0;                // results, by key
   std::vector<std::pair<std::string, std::uint64_t>> reasons;  // faults by reason or errno name
-  std::vector<std::uint64_t> seconds_buckets;                  // per call; see store_seconds_bounds()
+  std::vector<std::uint64_t> seconds_buckets;  // per call; see store_seconds_bounds()
   double seconds_sum = 0;
   std::uint64_t calls = 0;
   std::uint64_t bytes = 0;

@@ -49,8 +49,7 @@ GetCall::GetCall(CallSite site, std::size_t number, std::vector<Item> items)
   for (Item& item : items) {
     bytes += item.landing.value_bytes();
     landings_.emplace_back(std::move(item.landing));
-    verifiers_.push_back(
-        std::make_unique<ValueVerifier>(std::move(item.wanted), landings_.back()->buffers()));
+    verifiers_.push_back(std::make_unique<ValueVerifier>(item.wanted, landings_.back()->buffers()));
   }
   set_bytes_held(bytes);
 }

@@ -30,7 +30,7 @@ void ValueVerifier::FiniteScan::update(ConstBuffer bytes) {
 }
 
 ValueVerifier::ValueVerifier(WantedValue wanted, std::span<const MutableBuffer> buffers)
-    : wanted_(std::move(wanted)), buffers_(buffers) {
+    : wanted_(wanted), buffers_(buffers) {
   for (const MutableBuffer& buffer : buffers) total_ += buffer.size();
 }
 

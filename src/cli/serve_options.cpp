@@ -164,7 +164,8 @@ void add_server_options(CLI::App& app, ServerConfig& config) {
 
 void add_log_options(CLI::App& app, ServerConfig& config) {
   const auto* group = "Logs";
-  app.add_option("--log-level", config.log_level, "trace, debug, info, warning, error, critical, off")
+  app.add_option("--log-level", config.log_level,
+                 "trace, debug, info, warning, error, critical, off")
       ->capture_default_str()
       ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error", "critical", "off"}))
       ->group(group);

@@ -22,9 +22,9 @@
 
 #include "contract/faulty_store.h"
 #include "contract/gate.h"
-#include "support/png_maker.h"
 #include "server/encode_service.h"
 #include "server/server_core.h"
+#include "support/png_maker.h"
 #include "vitrove/embedding_store_factory.h"
 #include "vitrove/encoder.h"
 #include "vitrove/error.h"
