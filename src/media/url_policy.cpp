@@ -39,9 +39,12 @@ void check_characters(std::string_view text) {
   if (!is_clean) fail_malformed();
 }
 
+bool is_ascii(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+}
+
 std::string plain_host(CURLU* url) {
-  // International names in the form that is looked up; empty when they have none.
-  std::string host = ascii_lower(part_of(url, CURLUPART_HOST, CURLU_PUNYCODE));
+  std::string host = ascii_lower(part_of(url, CURLUPART_HOST));
   if (host.size() >= 2 && host.front() == '[' && host.back() == ']') {
     host = host.substr(1, host.size() - 2);
   }
@@ -97,7 +100,8 @@ HttpUrl parse_http_url(std::string_view text, const HostRules& rules) {
   const std::string scheme = part_of(url.parsed.get(), CURLUPART_SCHEME);
   if (scheme != "http" && scheme != "https") fail_malformed();
   url.host = plain_host(url.parsed.get());
-  if (url.host.empty()) fail_malformed();
+  // Rules are written for the names that are looked up, so international ones come as "xn--".
+  if (!is_ascii(url.host)) fail_malformed();
   url.for_logs = scheme + "://" + url.host + part_of(url.parsed.get(), CURLUPART_PATH);
   check_host(url, rules);
   return url;

@@ -156,6 +156,9 @@ TEST(UrlPolicy, PublicHostsPass) {
   EXPECT_EQ(parse_http_url("http://8.8.8.8/x", rules).host, "8.8.8.8");
   EXPECT_EQ(parse_http_url("http://[2606:4700::1111]/x", rules).host, "2606:4700::1111");
   EXPECT_NO_THROW(parse_http_url("http://example.com/caf\xc3\xa9.png", rules));
+  EXPECT_THROW(parse_http_url("http://caf\xc3\xa9.example/", rules), Error);
+  EXPECT_THROW(parse_http_url("http://caf%C3%A9.example/", rules), Error);
+  EXPECT_NO_THROW(parse_http_url("http://xn--caf-dma.example/", rules));
 }
 
 TEST(UrlPolicy, PrivateHostsPassOnlyWhenAskedFor) {
