@@ -189,7 +189,7 @@ def main():
     build = args.build.resolve()
     tally = Tally()
 
-    crash = {"VITROVE_CRASH_KILLS": "400"} if args.all else {}
+    crash = {"VITROVE_CRASH_KILLS": "100"} if args.all else {}
     run_build_tests(tally, "release", build, crash, 1)
     run_pytest(tally, "release", ROOT / "tests" / "scripts", build, {}, 300)
     replay_corpora(tally, build)
