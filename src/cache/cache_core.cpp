@@ -198,7 +198,7 @@ void CacheCore::go_live_locked(EntryTable::Shard& shard, const EmbeddingKey& key
   entry.go_live();
   entries_ready_.fetch_add(1, relaxed);
   entry.add_key(key);
-  table_.insert_locked(shard, key, &entry);
+  table_.insert_locked(shard, key, entry);
 }
 
 bool CacheCore::drop(Entry& entry, DropReason reason) {
@@ -212,7 +212,7 @@ bool CacheCore::drop(Entry& entry, DropReason reason) {
 // From dropped to the table's count given back. The cells go first: an entry that is free is found
 // through none.
 void CacheCore::unmap(Entry& entry) {
-  for (const EmbeddingKey& key : entry.close_keys()) table_.erase(key, &entry);
+  for (const EmbeddingKey& key : entry.close_keys()) table_.erase(key, entry);
   entries_ready_.fetch_sub(1, relaxed);
   entry.unpin();
 }

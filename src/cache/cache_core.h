@@ -109,7 +109,7 @@ class CacheCore {
   std::unique_ptr<EvictionPolicy> policy_;
   std::mutex eviction_mutex_;  // serialises the policy's changes
   EntrySlab slab_;
-  EntryTable table_;
+  EntryTable table_{slab_};
   FlushLog flushes_;
   LookupCounters lookups_;
 

@@ -18,13 +18,13 @@ enum class LookupResult : std::uint8_t { local, joined, store, miss };
 class LookupCounters {
  public:
   void count(Modality modality, LookupResult result) noexcept {
-    auto& row = stripe().by_modality[static_cast<std::size_t>(modality) & 3];
-    row[static_cast<std::size_t>(result)].fetch_add(1, std::memory_order_relaxed);
+    counter(stripe(), modality, result).fetch_add(1, std::memory_order_relaxed);
   }
   // A lookup that spared its caller an encode.
   void count_hit(Modality modality, LookupResult result, std::uint64_t cost_us) noexcept {
-    count(modality, result);
-    stripe().saved_us.fetch_add(cost_us, std::memory_order_relaxed);
+    Stripe& mine = stripe();
+    counter(mine, modality, result).fetch_add(1, std::memory_order_relaxed);
+    mine.saved_us.fetch_add(cost_us, std::memory_order_relaxed);
   }
 
   LookupStats sum(std::size_t modality) const noexcept {
@@ -52,6 +52,12 @@ class LookupCounters {
     std::atomic<std::uint64_t> saved_us{0};
   };
   static constexpr unsigned stripe_bits = 5;
+
+  static std::atomic<std::uint64_t>& counter(Stripe& stripe, Modality modality,
+                                             LookupResult result) noexcept {
+    return stripe
+        .by_modality[static_cast<std::size_t>(modality) & 3][static_cast<std::size_t>(result)];
+  }
 
   // Thread ids are addresses of thread blocks: the multiplication spreads them.
   Stripe& stripe() noexcept {

@@ -114,12 +114,16 @@ class alignas(64) EmbeddingView::Entry {
   // --- keys ---
 
   bool has_key(const EmbeddingKey& wanted) const noexcept {
-    if (key == wanted) return true;
+    if (same(key, wanted)) return true;
     for (const AliasKey* alias = aliases_.load(std::memory_order_acquire); alias != nullptr;
          alias = alias->next) {
-      if (alias->key == wanted) return true;
+      if (same(alias->key, wanted)) return true;
     }
     return false;
+  }
+  // Four loads and not 32: the library compares arrays of std::byte one by one.
+  static bool same(const EmbeddingKey& a, const EmbeddingKey& b) noexcept {
+    return __builtin_memcmp(&a, &b, sizeof a) == 0;
   }
   // False when the list is closed or full. The caller holds a pin, and the lock of the key's shard
   // until the cell is in the table.

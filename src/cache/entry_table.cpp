@@ -5,6 +5,9 @@ namespace {
 
 constexpr std::size_t first_cells = 16;
 
+std::uint32_t tag_in(std::uint64_t cell) { return static_cast<std::uint32_t>(cell >> 32); }
+PolicySlot slot_in(std::uint64_t cell) { return static_cast<PolicySlot>(cell) - 1; }
+
 }  // namespace
 
 EntryTable::Shard::Shard() {
@@ -12,85 +15,81 @@ EntryTable::Shard::Shard() {
   current_.store(arrays_.back().get(), std::memory_order_release);
 }
 
-EntryPin EntryTable::Shard::find(const Cells& cells, const EmbeddingKey& key,
-                                 std::uint64_t hash) noexcept {
-  std::size_t at = hash & cells.mask;
+EntryPin EntryTable::find_in(const Shard::Cells& cells, const EmbeddingKey& key) const noexcept {
+  const std::uint32_t tag = tag_of(key);
+  std::size_t at = tag & cells.mask;
   // A walk that races with writers may miss the end; it is at most once around.
   for (std::size_t steps = 0; steps <= cells.mask; ++steps, at = (at + 1) & cells.mask) {
-    const Cell& cell = cells.cells[at];
-    Entry* const entry = cell.entry.load(std::memory_order_acquire);
-    if (entry == nullptr) return {};
-    if (cell.hash.load(std::memory_order_relaxed) != hash || !entry->try_pin()) continue;
-    EntryPin pin(entry);
-    if (entry->has_key(key)) return pin;
+    const std::uint64_t cell = cells.cells[at].load(std::memory_order_acquire);
+    if (cell == 0) return {};
+    if (tag_in(cell) != tag) continue;
+    Entry& entry = slab_[slot_in(cell)];
+    // Both cache lines at once: the first to pin, the second to view.
+    __builtin_prefetch(&entry.runs);
+    if (!entry.try_pin()) continue;
+    EntryPin pin(&entry);
+    if (entry.has_key(key)) return pin;
   }
   return {};
 }
 
-void EntryTable::Shard::place(Cells& cells, std::uint64_t hash, Entry* entry) noexcept {
-  std::size_t at = hash & cells.mask;
-  while (cells.cells[at].entry.load(std::memory_order_relaxed) != nullptr) {
-    at = (at + 1) & cells.mask;
-  }
-  cells.cells[at].hash.store(hash, std::memory_order_relaxed);
-  cells.cells[at].entry.store(entry, std::memory_order_release);
+void EntryTable::Shard::place(Cells& cells, std::uint64_t cell) noexcept {
+  std::size_t at = tag_in(cell) & cells.mask;
+  while (cells.cells[at].load(std::memory_order_relaxed) != 0) at = (at + 1) & cells.mask;
+  cells.cells[at].store(cell, std::memory_order_release);
 }
 
 void EntryTable::Shard::grow() {
   const Cells& old = *current_.load(std::memory_order_relaxed);
   auto larger = std::make_unique<Cells>((old.mask + 1) * 2);
   for (std::size_t at = 0; at <= old.mask; ++at) {
-    const Cell& cell = old.cells[at];
-    Entry* const entry = cell.entry.load(std::memory_order_relaxed);
-    if (entry != nullptr) place(*larger, cell.hash.load(std::memory_order_relaxed), entry);
+    const std::uint64_t cell = old.cells[at].load(std::memory_order_relaxed);
+    if (cell != 0) place(*larger, cell);
   }
   arrays_.push_back(std::move(larger));
   current_.store(arrays_.back().get(), std::memory_order_release);
 }
 
-void EntryTable::insert_locked(Shard& shard, const EmbeddingKey& key, Entry* entry) {
+void EntryTable::insert_locked(Shard& shard, const EmbeddingKey& key, const Entry& entry) {
   const std::size_t capacity = shard.current_.load(std::memory_order_relaxed)->mask + 1;
   if ((shard.used_ + 1) * 3 > capacity * 2) shard.grow();
-  Shard::place(*shard.current_.load(std::memory_order_relaxed), hash_of(key), entry);
+  Shard::place(*shard.current_.load(std::memory_order_relaxed), cell_of(key, entry));
   ++shard.used_;
 }
 
-void EntryTable::erase(const EmbeddingKey& key, const Entry* entry) {
+void EntryTable::erase(const EmbeddingKey& key, const Entry& entry) {
   Shard& shard = shard_of(key);
-  const std::uint64_t hash = hash_of(key);
+  const std::uint64_t erased = cell_of(key, entry);
   std::lock_guard lock(shard.mutex);
   Shard::Cells& cells = *shard.current_.load(std::memory_order_relaxed);
-  const auto entry_at = [&](std::size_t at) {
-    return cells.cells[at].entry.load(std::memory_order_relaxed);
-  };
-  const auto hash_at = [&](std::size_t at) {
-    return cells.cells[at].hash.load(std::memory_order_relaxed);
+  const auto cell_at = [&](std::size_t at) {
+    return cells.cells[at].load(std::memory_order_relaxed);
   };
 
-  std::size_t hole = hash & cells.mask;
-  while (entry_at(hole) != entry || hash_at(hole) != hash) {
-    if (entry_at(hole) == nullptr) return;  // the key was never mapped to it
+  std::size_t hole = tag_of(key) & cells.mask;
+  while (cell_at(hole) != erased) {
+    if (cell_at(hole) == 0) return;  // the key was never mapped to it
     hole = (hole + 1) & cells.mask;
   }
   // Fill the hole with the next cell whose home does not lie behind the hole, and go on with the
   // hole that it leaves.
-  for (std::size_t at = (hole + 1) & cells.mask; entry_at(at) != nullptr;
-       at = (at + 1) & cells.mask) {
-    const std::size_t home = hash_at(at) & cells.mask;
+  for (std::size_t at = (hole + 1) & cells.mask; cell_at(at) != 0; at = (at + 1) & cells.mask) {
+    const std::size_t home = tag_in(cell_at(at)) & cells.mask;
     if (((at - home) & cells.mask) < ((at - hole) & cells.mask)) continue;
-    cells.cells[hole].hash.store(hash_at(at), std::memory_order_relaxed);
-    cells.cells[hole].entry.store(entry_at(at), std::memory_order_release);
+    cells.cells[hole].store(cell_at(at), std::memory_order_release);
     hole = at;
   }
-  cells.cells[hole].entry.store(nullptr, std::memory_order_release);
+  cells.cells[hole].store(0, std::memory_order_release);
   --shard.used_;
 }
 
 void EntryTable::for_each(Shard& shard, const std::function<void(EntryPin)>& visit) {
   const Shard::Cells& cells = *shard.current_.load(std::memory_order_relaxed);
   for (std::size_t at = 0; at <= cells.mask; ++at) {
-    Entry* const entry = cells.cells[at].entry.load(std::memory_order_relaxed);
-    if (entry != nullptr && entry->try_pin()) visit(EntryPin(entry));
+    const std::uint64_t cell = cells.cells[at].load(std::memory_order_relaxed);
+    if (cell == 0) continue;
+    Entry& entry = slab_[slot_in(cell)];
+    if (entry.try_pin()) visit(EntryPin(&entry));
   }
 }
 

@@ -1,11 +1,11 @@
 // EntryTable: key to entry. Readers take no lock; writers take their shard's.
 //
-// A shard is an open-addressing array of cells {hash, entry}. Writers keep it free of tombstones by
-// shifting cells back over a removed one, and grow it by building a larger array; arrays that were
-// outgrown stay until the end (together less than the one in use), because a reader may still walk
-// them. What a reader finds is certain: it pins the entry first and compares the whole key then
-// (entry.h). That it found nothing may be wrong while a writer moves cells, so whoever acts on an
-// absence asks again under the lock.
+// A shard is an open-addressing array of cells; a cell is one word, half of the key's hash and the
+// slot of the entry. Writers keep the array free of tombstones by shifting cells back over a
+// removed one, and grow it by building a larger array; arrays that were outgrown stay until the end
+// (together less than the one in use), because a reader may still walk them. What a reader finds is
+// certain: it pins the entry first and compares the whole key then (entry.h). That it found nothing
+// may be wrong while a writer moves cells, so whoever acts on an absence asks again under the lock.
 //
 // The same mutex guards the fills under way for the shard's keys (flight_board.h): that check and
 // registration are one step is this one lock.
@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "cache/entry.h"
+#include "cache/entry_slab.h"
 
 namespace vitrove {
 
@@ -40,18 +41,14 @@ class EntryTable {
 
    private:
     friend class EntryTable;
-    struct Cell {
-      std::atomic<std::uint64_t> hash{0};
-      std::atomic<Entry*> entry{nullptr};
-    };
+    using Cell = std::atomic<std::uint64_t>;  // 0 = empty
     struct Cells {
-      explicit Cells(std::size_t count) : mask(count - 1), cells(new Cell[count]) {}
+      explicit Cells(std::size_t count) : mask(count - 1), cells(new Cell[count]()) {}
       std::size_t mask;
       std::unique_ptr<Cell[]> cells;
     };
 
-    static EntryPin find(const Cells& cells, const EmbeddingKey& key, std::uint64_t hash) noexcept;
-    static void place(Cells& cells, std::uint64_t hash, Entry* entry) noexcept;
+    static void place(Cells& cells, std::uint64_t cell) noexcept;
     void grow();
 
     std::atomic<Cells*> current_;
@@ -61,7 +58,7 @@ class EntryTable {
 
   static constexpr std::size_t shard_bits = 7;
 
-  EntryTable() : shards_(std::size_t{1} << shard_bits) {}
+  explicit EntryTable(const EntrySlab& slab) : slab_(slab), shards_(std::size_t{1} << shard_bits) {}
 
   Shard& shard_of(const EmbeddingKey& key) noexcept {
     return shards_[hash_of(key) >> (64 - shard_bits)];
@@ -70,8 +67,7 @@ class EntryTable {
 
   // Pinned, or nothing. No lock.
   EntryPin find(const EmbeddingKey& key) noexcept {
-    const Shard& shard = shard_of(key);
-    return Shard::find(*shard.current_.load(std::memory_order_acquire), key, hash_of(key));
+    return find_in(*shard_of(key).current_.load(std::memory_order_acquire), key);
   }
   // Pinned, or certainly absent: asks again under the lock.
   EntryPin find_surely(const EmbeddingKey& key) noexcept {
@@ -82,12 +78,12 @@ class EntryTable {
   }
   // As find_surely(); the caller holds the shard's mutex in these.
   EntryPin find_locked(Shard& shard, const EmbeddingKey& key) noexcept {
-    return Shard::find(*shard.current_.load(std::memory_order_relaxed), key, hash_of(key));
+    return find_in(*shard.current_.load(std::memory_order_relaxed), key);
   }
-  void insert_locked(Shard& shard, const EmbeddingKey& key, Entry* entry);
+  void insert_locked(Shard& shard, const EmbeddingKey& key, const Entry& entry);
 
   // Takes the lock. Only the cell of this very entry goes, not one of a later entry of the key.
-  void erase(const EmbeddingKey& key, const Entry* entry);
+  void erase(const EmbeddingKey& key, const Entry& entry);
 
   // Calls `visit` with each live entry of the shard, pinned. Under the shard's mutex.
   void for_each(Shard& shard, const std::function<void(EntryPin)>& visit);
@@ -99,6 +95,16 @@ class EntryTable {
     return DigestHash{}(key.digest);
   }
 
+  // The half of the hash by which a key's home is found; shards go by the other half.
+  static std::uint32_t tag_of(const EmbeddingKey& key) noexcept {
+    return static_cast<std::uint32_t>(hash_of(key));
+  }
+  static std::uint64_t cell_of(const EmbeddingKey& key, const Entry& entry) noexcept {
+    return (std::uint64_t{tag_of(key)} << 32) | (entry.slot + 1);
+  }
+  EntryPin find_in(const Shard::Cells& cells, const EmbeddingKey& key) const noexcept;
+
+  const EntrySlab& slab_;
   std::vector<Shard> shards_;
 };
 

@@ -115,7 +115,7 @@ FlightBoard::Settled FlightBoard::settle(Shard& shard, const Flight& flight, Ent
   if (!entry->is_dropped()) {
     // Live under another key. When it is dropped in this moment its list of keys is closed already,
     // and the key stays without an entry.
-    if (entry->add_key(flight.key)) core_.table().insert_locked(shard, flight.key, entry.get());
+    if (entry->add_key(flight.key)) core_.table().insert_locked(shard, flight.key, *entry);
     return {std::move(entry)};
   }
   if (!entry->pooled) return {std::move(entry)};
@@ -128,7 +128,7 @@ bool FlightBoard::offer(const EmbeddingKey& key, const EntryPin& entry) {
   std::lock_guard lock(shard.mutex);
   if (entry->is_dropped() || core_.table().find_locked(shard, key)) return false;
   if (!entry->add_key(key)) return false;
-  core_.table().insert_locked(shard, key, entry.get());
+  core_.table().insert_locked(shard, key, *entry);
   const auto found = shard.flights.find(key);
   if (found == shard.flights.end()) return true;
   const std::shared_ptr<Flight> flight = found->second;

@@ -23,8 +23,9 @@ Size with_shortest_edge(const Size& picture, std::uint32_t edge) {
     throw Error(ErrorCode::invalid_argument,
                 "the sides of an image of " + std::to_string(picture.width) + " x " +
                     std::to_string(picture.height) +
-                    " pixels are too unequal to make the shorter one " + std::to_string(edge) +
-                    " pixels");
+                    " pixels are too unequal: with a shorter side of " + std::to_string(edge) +
+                    " the longer one exceeds the limit of " +
+                    std::to_string(static_cast<std::uint64_t>(max_side)) + " pixels");
   }
   const auto other = static_cast<std::uint32_t>(exact);
   return picture.width <= picture.height ? Size{edge, other} : Size{other, edge};

@@ -1,5 +1,7 @@
 #include "server/encode_routes.h"
 
+#include <algorithm>
+#include <exception>
 #include <string_view>
 #include <utility>
 
@@ -15,6 +17,8 @@ namespace vitrove {
 namespace {
 
 constexpr std::string_view key_route = "/embeddings/";
+// Parsing and hashing so much takes an I/O thread some tens of microseconds.
+constexpr std::size_t max_quick_body = 64 * 1024;
 
 EmbeddingKey key_of(const HttpRequest& request) {
   const auto key = EmbeddingKey::parse(std::string_view(request.path).substr(key_route.size()));
@@ -42,6 +46,19 @@ EncodedItem found_item(const EmbeddingKey& key, EmbeddingView view, Source sourc
   return {key, modality, source, std::move(view)};
 }
 
+EncodeRequest work_of(const HttpRequest& request, EncodeBody body, const std::string& req_id) {
+  EncodeRequest work;
+  work.req_id = req_id;
+  work.items = std::move(body.items);
+  work.tenant = request.tenant;
+  work.deadline = request.deadline;
+  work.cancel = request.cancel;
+  return work;
+}
+
+ReplyFrame frame_of(const EncodeBody& body, const std::string& req_id) {
+  return {req_id, body.num_parts, body.part_idx};
+}
 ReplyFrame frame_of(const HttpRequest& request) { return {request.request_id, 1, 0}; }
 
 }  // namespace
@@ -54,7 +71,9 @@ std::vector<Route> EncodeRoutes::routes() {
   Route encode_route{"POST",         "/encode",
                      "/encode",      Lane::service,
                      Access::caller, [this](HttpRequest& request) { return encode(request); }};
-  encode_route.body_limit = config_.max_body_bytes;
+  encode_route.quick = [this](HttpRequest& request) { return encode_from_pool(request); };
+  // A body that could never be held is too large, not one to try again.
+  encode_route.body_limit = std::min(config_.max_body_bytes, config_.max_inflight_bytes);
   Route get_route{
       "GET",         key_route,      "/embeddings/{key}",
       Lane::service, Access::caller, [this](HttpRequest& request) { return get(request); }};
@@ -70,17 +89,32 @@ HttpResponse EncodeRoutes::encode(HttpRequest& request) {
   return reply_or_error(req_id, [&] {
     EncodeBody body = parse_encode_body(request.body, config_.max_items, req_id);
     request.body = {};
-    EncodeRequest work;
-    work.req_id = req_id;
-    work.items = std::move(body.items);
-    work.tenant = request.tenant;
-    work.deadline = request.deadline;
-    work.cancel = request.cancel;
-    auto items = service_.encode(std::move(work));
-    const ReplyFrame frame{req_id, body.num_parts, body.part_idx};
-    if (body.form == ReturnForm::metadata) return metadata_reply(frame, items);
+    const ReplyFrame frame = frame_of(body, req_id);
+    const ReturnForm form = body.form;
+    auto items = service_.encode(work_of(request, std::move(body), req_id));
+    if (form == ReturnForm::metadata) return metadata_reply(frame, items);
     return safetensors_reply(frame, std::move(items), budget_);
   });
+}
+
+// On the I/O thread: a small body whose one item is in the pool is answered without the way to
+// another thread and back, which would cost more than the answer itself.
+std::optional<HttpResponse> EncodeRoutes::encode_from_pool(HttpRequest& request) {
+  if (request.body.size() > max_quick_body) return std::nullopt;
+  std::string req_id = request.request_id;
+  try {
+    EncodeBody body = parse_encode_body(request.body, config_.max_items, req_id);
+    const ReplyFrame frame = frame_of(body, req_id);
+    const ReturnForm form = body.form;
+    auto item = service_.try_hit(work_of(request, std::move(body), req_id));
+    if (!item) return std::nullopt;
+    if (form == ReturnForm::safetensors) return pinned_safetensors_reply(frame, *item, budget_);
+    std::vector<EncodedItem> items;
+    items.push_back(std::move(*item));
+    return metadata_reply(frame, items);
+  } catch (const std::exception&) {
+    return std::nullopt;  // encode() says what is wrong
+  }
 }
 
 // The tenant whose embeddings the caller may see; nothing when he may see all.
@@ -94,14 +128,13 @@ std::optional<HttpResponse> EncodeRoutes::get_from_pool(HttpRequest& request) {
     const EmbeddingKey key = key_of(request);
     if (wants_metadata(request)) return std::nullopt;
     EmbeddingView view = service_.controller().try_get(key);
-    if (!view) return std::nullopt;
     const auto tenant = visible_tenant(request);
-    if (tenant && view.tenant() != *tenant) nothing_there();
+    if (!view || (tenant && view.tenant() != *tenant)) return std::nullopt;
     EncodedItem item = found_item(key, std::move(view), Source::local);
     // Copying, where pins are short, is for the other threads.
     return pinned_safetensors_reply(frame_of(request), item, budget_);
-  } catch (...) {
-    return error_reply(current_error(), request.request_id);
+  } catch (const std::exception&) {
+    return std::nullopt;  // get() says what is wrong
   }
 }
 

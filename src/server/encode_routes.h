@@ -22,6 +22,7 @@ class EncodeRoutes {
 
  private:
   HttpResponse encode(HttpRequest& request);
+  std::optional<HttpResponse> encode_from_pool(HttpRequest& request);
   HttpResponse get(HttpRequest& request);
   std::optional<HttpResponse> get_from_pool(HttpRequest& request);
   HttpResponse remove(HttpRequest& request);

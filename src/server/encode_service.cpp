@@ -82,6 +82,16 @@ struct Join {
   JoinTicket ticket;
 };
 
+bool needs_no_waiting(const EncodeItem& item) {
+  return item.bytes || item.url.empty() || item.url.starts_with("data:");
+}
+
+bool is_expected(const EmbeddingView& view, const ValueExpectation& expected) {
+  return view.model_fingerprint() == expected.model_fingerprint &&
+         view.tenant() == expected.tenant && view.modality() == expected.modality &&
+         view.dtype() == expected.dtype && view.dim() == expected.dim;
+}
+
 // What the jobs of one call share; they may outlive the call (TaskGroup).
 struct Call {
   std::shared_ptr<ModelSlot> slot;
@@ -121,8 +131,9 @@ struct EncodeService::Impl {
     return current;
   }
 
-  void check_shape(const Call& call) const;
-  void prepare(Call& call, std::size_t index) const;
+  void check_shape(const std::vector<EncodeItem>& items) const;
+  PreparedItem prepare(const ModelSlot& slot, EncodeItem& item, const KeyScope& scope,
+                       const RequestContext& context) const;
   Digest256 check_media(std::span<const std::byte> bytes, Modality modality,
                         const std::optional<Digest256>& digest) const;
   void prepare_all(const std::shared_ptr<Call>& call);
@@ -144,14 +155,14 @@ struct EncodeService::Impl {
   WorkerPool fillers;
 };
 
-void EncodeService::Impl::check_shape(const Call& call) const {
-  if (call.items.empty()) throw Error(ErrorCode::invalid_argument, "mm_items is empty");
-  if (call.items.size() > config.max_items) {
+void EncodeService::Impl::check_shape(const std::vector<EncodeItem>& items) const {
+  if (items.empty()) throw Error(ErrorCode::invalid_argument, "mm_items is empty");
+  if (items.size() > config.max_items) {
     throw Error(ErrorCode::too_large,
                 "more than " + std::to_string(config.max_items) + " items in one request");
   }
-  for (std::size_t i = 0; i < call.items.size(); ++i) {
-    const auto& item = call.items[i];
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const auto& item = items[i];
     const bool has_media = item.bytes || !item.url.empty();
     if (has_media) continue;
     const int at = static_cast<int>(i);
@@ -164,23 +175,25 @@ void EncodeService::Impl::check_shape(const Call& call) const {
   }
 }
 
-void EncodeService::Impl::prepare(Call& call, std::size_t index) const {
-  throw_if_cancelled(call.context);
-  auto& item = call.items[index];
-  auto& ready = call.prepared[index];
-  ready.modality = item.modality.value_or(call.slot->default_modality());
-  call.slot->require_modality(ready.modality);
-  ready.params = call.slot->resolve(ready.modality, item.mm_processor_kwargs);
+PreparedItem EncodeService::Impl::prepare(const ModelSlot& slot, EncodeItem& item,
+                                          const KeyScope& scope,
+                                          const RequestContext& context) const {
+  throw_if_cancelled(context);
+  PreparedItem ready;
+  ready.modality = item.modality.value_or(slot.default_modality());
+  slot.require_modality(ready.modality);
+  ready.params = slot.resolve(ready.modality, item.mm_processor_kwargs);
   ready.bytes = std::move(item.bytes);
   if (!ready.bytes && !item.url.empty()) {
     ready.bytes = std::make_shared<const std::vector<std::byte>>(
-        fetcher.fetch(item.url, call.context.deadline, call.context.cancel));
+        fetcher.fetch(item.url, context.deadline, context.cancel));
     item.url = {};
   }
   ready.content =
       ready.bytes ? check_media(*ready.bytes, ready.modality, item.digest) : item.digest.value();
-  ready.expectation = call.slot->expect(ContentForm::media_bytes, ready.content, ready.modality,
-                                        ready.params, call.scope);
+  ready.expectation =
+      slot.expect(ContentForm::media_bytes, ready.content, ready.modality, ready.params, scope);
+  return ready;
 }
 
 // The digest of the media. What cannot be decoded is refused here, before any store is asked.
@@ -209,7 +222,7 @@ void EncodeService::Impl::prepare_all(const std::shared_ptr<Call>& call) {
   const auto helpers = std::min(remote, fetch_helpers_per_request);
   const auto job = [this, call](std::size_t index) {
     try {
-      prepare(*call, index);
+      call->prepared[index] = prepare(*call->slot, call->items[index], call->scope, call->context);
     } catch (const Error& error) {
       throw error.for_item(static_cast<int>(index));
     }
@@ -321,7 +334,7 @@ std::vector<EncodedItem> EncodeService::encode(EncodeRequest request) {
   call->context = {request.deadline, call->stop.get_token(), std::move(request.req_id)};
   const std::stop_callback link(request.cancel, [call] { call->stop.request_stop(); });
 
-  impl_->check_shape(*call);
+  impl_->check_shape(call->items);
   call->prepared.resize(call->items.size());
   impl_->prepare_all(call);
   Outcome outcome;
@@ -335,6 +348,22 @@ std::vector<EncodedItem> EncodeService::encode(EncodeRequest request) {
   replies.reserve(outcome.replies.size());
   for (auto& reply : outcome.replies) replies.push_back(std::move(reply.value()));
   return replies;
+}
+
+std::optional<EncodedItem> EncodeService::try_hit(EncodeRequest request) {
+  if (request.items.size() != 1 || !needs_no_waiting(request.items[0])) return std::nullopt;
+  impl_->check_shape(request.items);
+  try {
+    const auto slot = impl_->slot();
+    const auto item =
+        impl_->prepare(*slot, request.items[0], {impl_->config.epoch, std::move(request.tenant)},
+                       {request.deadline, request.cancel, {}});
+    auto view = impl_->controller->try_get(item.expectation.key);
+    if (!view || !is_expected(view, item.expectation)) return std::nullopt;
+    return EncodedItem{item.expectation.key, item.modality, Source::local, std::move(view)};
+  } catch (const Error& error) {
+    throw error.for_item(0);
+  }
 }
 
 void EncodeService::encode_probe(Clock::time_point deadline) {

@@ -88,6 +88,10 @@ class EncodeService {
   // Throws Error; item() is the index of the item at fault, or -1.
   std::vector<EncodedItem> encode(EncodeRequest request);
 
+  // The short way to one item that is in the pool: fetches nothing, asks no store and waits for
+  // nobody, so that it may run on an I/O thread. Nothing when only encode() can tell. Throws Error.
+  std::optional<EncodedItem> try_hit(EncodeRequest request);
+
   // Encodes a made-up picture (or sound), past the cache and left out of the counters. Throws
   // Error.
   void encode_probe(std::chrono::steady_clock::time_point deadline);

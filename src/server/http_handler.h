@@ -12,6 +12,9 @@ namespace vitrove {
 struct Admission {
   std::optional<HttpResponse> refusal;
   std::uint64_t body_limit = 0;
+  // The work is worth stopping when the client goes. Where it is not, a client that has shut down
+  // its sending side still gets its answer.
+  bool ends_with_client = false;
 };
 
 class HttpHandler {

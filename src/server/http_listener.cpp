@@ -203,6 +203,7 @@ void HttpListener::drain() {
 // Runs on the strand.
 void HttpListener::Impl::close_door() {
   if (std::exchange(draining, true)) return;
+  registry.begin_drain();
   empty_backlog();
   error_code ignored;
   acceptor.close(ignored);

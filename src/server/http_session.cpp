@@ -105,6 +105,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     take_head();
     Admission admission = handler_.admit(request_);
     if (admission.refusal) return refuse(std::move(*admission.refusal));
+    ends_with_client_ = admission.ends_with_client;
     const auto length = parser_->content_length();
     if (length && *length > admission.body_limit) return refuse_body();
     parser_->body_limit(admission.body_limit);
@@ -199,7 +200,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
                                       self->on_response(turn, std::move(response));
                                     });
                     });
-    if (state_ == State::working) watch_client();
+    if (state_ == State::working && ends_with_client_) watch_client();
   }
 
   // Nothing should come while the client waits, but its end.
@@ -251,6 +252,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     response_ = std::move(response);
     if (response_.req_id.empty()) response_.req_id = request_.request_id;
     handler_.on_reply(request_, response_);
+    if (registry_.is_draining()) draining_ = true;
     if (draining_ || !keep_alive_) response_.close = true;
     head_ = response_head(response_);
     pending_.clear();
@@ -288,7 +290,9 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     const bool ends = response_.close || draining_;
     response_ = {};  // gives pins back
     if (!ends) return read_head();
-    const bool has_unread = !parser_->is_done() || buffer_.size() > 0;
+    error_code ignored;
+    const bool has_unread =
+        !parser_->is_done() || buffer_.size() > 0 || socket_.available(ignored) > 0;
     if (!has_unread) return close();
     linger();
   }
@@ -392,6 +396,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   bool keep_alive_ = true;
   bool is_head_request_ = false;
   bool is_late_ = false;
+  bool ends_with_client_ = false;
   bool watching_ = false;
   std::uint64_t served_ = 0;
   std::uint64_t turn_ = 0;

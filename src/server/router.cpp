@@ -96,6 +96,8 @@ Admission Router::admit(HttpRequest& request) {
   admission.refusal = refuse(request);
   if (request.route != nullptr) {
     admission.body_limit = request.route->body_limit;
+    admission.ends_with_client =
+        request.route->lane == Lane::service || request.route->lane == Lane::admin;
     request.deadline = request.received + std::max(request_timeout_, request.route->patience);
   }
   return admission;

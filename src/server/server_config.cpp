@@ -56,9 +56,6 @@ void check_sizes(const ServerConfig& config) {
   if (config.max_image_pixels == 0) refuse("--max-image-pixels must be at least 1");
   if (config.max_batch_size == 0) refuse("--max-batch-size must be at least 1");
   if (config.max_body_bytes < 1024) refuse("--max-body-bytes must be at least 1KiB");
-  if (config.max_inflight_bytes < config.max_body_bytes) {
-    refuse("--max-inflight-bytes must not be less than --max-body-bytes");
-  }
   if (config.max_connections == 0) refuse("--max-connections must be at least 1");
   if (config.io_threads == 0) refuse("--io-threads must be at least 1");
 }

@@ -1,6 +1,7 @@
 // SessionRegistry: the open connections, so that a server can drain them, end them and wait.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -40,6 +41,10 @@ class SessionRegistry {
     return connections_.size();
   }
 
+  // From here on no reply promises another one, those included that are made before drain_all()
+  // has reached their connection.
+  void begin_drain() { draining_ = true; }
+  bool is_draining() const { return draining_; }
   void drain_all() {
     for (const auto& connection : snapshot()) connection->drain();
   }
@@ -63,6 +68,7 @@ class SessionRegistry {
     return all;
   }
 
+  std::atomic<bool> draining_{false};
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<const Connection*, std::weak_ptr<Connection>> connections_;

@@ -35,7 +35,10 @@ class Group {
   void wait() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return done_ == count_ || failure_.has_value(); });
-    if (failure_) throw failure_->error;
+    if (!failure_) return;
+    // Made anew: copies of an exception share their text, and this one goes to another thread.
+    const Error& error = failure_->error;
+    throw Error(error.code(), error.what(), error.detail(), error.item());
   }
 
  private:

@@ -39,7 +39,7 @@ class Table : public ::testing::Test {
     const EntryPin entry = core_.table().find(key);
     ASSERT_TRUE(entry);
     ASSERT_TRUE(entry->drop());
-    core_.table().erase(key, entry.get());
+    core_.table().erase(key, *entry);
     entry->unpin();  // the table's count
   }
   CacheCore core_{small_pool(4), {}};
@@ -80,7 +80,7 @@ TEST_F(Table, ErasingAnOldEntryLeavesTheNewOneOfItsKey) {  // B32
   const EntryPin old = core_.table().find(key);
   ASSERT_TRUE(old->drop());
   insert(key);  // before the notice about the old one was acted on
-  core_.table().erase(key, old.get());
+  core_.table().erase(key, *old);
   old->unpin();
   const EntryPin found = core_.table().find(key);
   ASSERT_TRUE(found);
@@ -132,7 +132,7 @@ TEST_F(Table, AnEntryIsFreedOnceWhoeverHoldsItLast) {
   ASSERT_TRUE(pin->drop());
   EXPECT_FALSE(pin->drop());  // once
   EXPECT_FALSE(pin->try_pin());
-  core_.table().erase(key, pin.get());
+  core_.table().erase(key, *pin);
   pin->unpin();
   EXPECT_FALSE(pin->is_free());
   pin.reset();

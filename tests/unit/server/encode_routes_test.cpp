@@ -226,6 +226,20 @@ TEST(EncodeRoute, BeyondTheQueueIsAnsweredAtOnceWith429) {
   }
 }
 
+TEST(EncodeRoute, APoolHitDoesNotWaitBehindEncodes) {
+  ServerConfig config = small_config();
+  config.service_threads = 1;
+  TestServer server(config);
+  server.encode({png_url(1)});
+  server.parts.encoder->gate.close();
+  auto running = server.start_encode({png_url(2)});
+  ASSERT_TRUE(server.parts.encoder->gate.wait_for_waiting(1));
+  EXPECT_EQ(server.sources(json::array({png_url(1)})), std::vector<std::string>{"local"});
+  EXPECT_EQ(tensors(server.encode({png_url(1)}, as_safetensors)).data.size(), 16U * 64 * 4);
+  server.parts.encoder->gate.open();
+  EXPECT_EQ(running.get().status(), 200);
+}
+
 TEST(EncodeRoute, QueuedRequestsAreAnsweredWhenTheServerStops) {
   ServerConfig config = small_config();
   config.service_threads = 1;

@@ -202,6 +202,19 @@ TEST(HttpServer, RequestIdsOfTheHeaderAreEchoedWhenSane) {
   EXPECT_NE(client.reply().parsed().at("error").at("req_id"), std::string(300, 'x'));
 }
 
+TEST(HttpServer, AClientThatHasEndedSendingStillGetsItsAnswer) {
+  Running running;
+  encode(*running.parts.service, {1});
+  for (const std::string& request : {http_request("GET", "/health"),
+                                     http_request("GET", "/metrics"), encode_text({png_url(1)})}) {
+    RawClient client(running.port());
+    client.send(request);
+    client.end_sending();
+    EXPECT_EQ(client.reply().status, 200) << request.substr(0, 20);
+    EXPECT_TRUE(client.is_closed());
+  }
+}
+
 // --- leaving, being late, being slow -----------------------------------------------------------
 
 TEST(HttpServer, AClientThatLeavesStopsItsWork) {

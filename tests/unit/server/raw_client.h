@@ -52,6 +52,7 @@ class RawClient {
 
   bool connected() const { return connected_; }
   void close() { fd_.reset(); }
+  void end_sending() { ::shutdown(fd_.get(), SHUT_WR); }
 
   // What cannot be sent is not: the server may have hung up, as it should.
   void send(std::string_view text) {

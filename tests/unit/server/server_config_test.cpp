@@ -58,8 +58,6 @@ TEST(ServerConfig, NamesTheOptionThatIsWrong) {
   EXPECT_NE(refusal([](auto& c) { c.log_level = "loud"; }).find("--log-level"), std::string::npos);
   EXPECT_NE(refusal([](auto& c) { c.request_timeout = {}; }).find("--request-timeout"),
             std::string::npos);
-  EXPECT_NE(refusal([](auto& c) { c.max_inflight_bytes = 1; }).find("--max-inflight-bytes"),
-            std::string::npos);
   EXPECT_NE(refusal([](auto& c) {
               c.api_keys = {"a"};
               c.tenant_keys_file = "f";

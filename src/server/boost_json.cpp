@@ -1,0 +1,2 @@
+// Boost.JSON without its library: the one translation unit that compiles it.
+#include <boost/json/src.hpp>
