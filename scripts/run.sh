@@ -21,7 +21,9 @@ usage: ./run COMMAND [OPTION...]
                     encode servers sharing one store
   test              unit, contract and real-process tests on the release build
   test --all        the same, and sanitizers, crash tests, fuzzing, formatting and static analysis
-  build [PRESET]    build a preset: release (default), debug, asan, tsan, fuzz
+  build [PRESET [TARGET...]]
+                    build a preset: release (default), debug, asan, tsan, fuzz; all of it or some
+                    targets
   bench [NAME]      run one benchmark (http, file_store, digest, ...) or all; --json for one object
                     a line; --list for their names
   lint [--fix]      clang-format and clang-tidy
@@ -36,8 +38,10 @@ EOF
 
 setup() { bash scripts/setup.sh "$1"; }
 
+# build PRESET [TARGET...]
 build() {
   local preset=${1:-release}
+  [ $# -gt 0 ] && shift
   case $preset in
     fuzz) setup build; setup check ;;
     release | debug | asan | tsan) setup build ;;
@@ -48,13 +52,13 @@ build() {
     cmake --preset "$preset" >"build/$preset-configure.log" 2>&1 \
       || { tail -n 40 "build/$preset-configure.log"; return 1; }
   fi
-  cmake --build "build/$preset" --parallel "$jobs"
+  cmake --build "build/$preset" --parallel "$jobs" ${1:+--target "$@"}
 }
 
 demo() {
   setup build
   setup sample
-  build release
+  build release vitrove_cli
   say "Demo"
   build/venv/bin/python scripts/demo.py --vitrove build/release/vitrove "$@"
   say "Done in $(took)"
