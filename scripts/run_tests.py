@@ -17,7 +17,8 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FUZZ_SECONDS = 240
+FUZZ_SECONDS = 600
+CRASH_KILLS = 400
 SANITIZER_ENV = {
     "ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",
@@ -30,7 +31,6 @@ class Tally:
     def __init__(self):
         self.passed = 0
         self.failures = []
-        self.unsteady = []
 
     def add(self, name, passed, failed_names, seconds):
         self.passed += passed
@@ -70,17 +70,14 @@ def run_command(tally, name, command, timeout, env=None):
     return good
 
 
-def gtest_results(program, label, env, timeout, only=()):
-    """(number passed, names of the failed, log) of one run."""
+def run_gtest(tally, label, program, env, timeout):
+    """One program, every test of it counted."""
+    started = time.monotonic()
     logs = ROOT / "build" / "test-logs" / label
-    suffix = "-again" if only else ""
-    report = logs / f"{program.name}{suffix}.json"
+    report = logs / f"{program.name}.json"
     report.unlink(missing_ok=True)
-    log = logs / f"{program.name}{suffix}.log"
-    command = [program, f"--gtest_output=json:{report}", "--gtest_brief=1"]
-    if only:
-        command.append(f"--gtest_filter={':'.join(only)}")
-    good = run(command, log, timeout, env)
+    log = logs / f"{program.name}.log"
+    good = run([program, f"--gtest_output=json:{report}", "--gtest_brief=1"], log, timeout, env)
     passed, failed = 0, []
     if report.exists():
         for suite in json.loads(report.read_text())["testsuites"]:
@@ -89,30 +86,12 @@ def gtest_results(program, label, env, timeout, only=()):
                     failed.append(f"{suite['name']}.{case['name']}")
                 else:
                     passed += 1
-    if not good and not failed:
-        failed.append("did not end well")
-    if passed == 0 and not failed:
-        failed.append("ran no test")
-    return passed, failed, log
+    finish(tally, f"{label} {program.name}", good, passed, failed, log, started)
 
 
-def run_gtest(tally, label, program, env, timeout):
-    """One program. A test that fails is shown and given one more chance, by itself: the machine may
-    be noisy. That it needed one is said in the closing lines, since it is a fault all the same."""
+def run_pytest(tally, label, folder, build, env, timeout):
+    """One folder of real-process tests."""
     started = time.monotonic()
-    passed, failed, log = gtest_results(program, label, env, timeout)
-    if 0 < len(failed) <= 3:
-        show_tail(log)
-        tally.unsteady += [f"{label} {program.name} {name}" for name in failed]
-        alone = failed if all("." in name for name in failed) else ()
-        again, failed, log = gtest_results(program, label, env, timeout, alone)
-        passed = passed + again if alone else again
-    tally.add(f"{label} {program.name}", passed, failed, time.monotonic() - started)
-    if failed:
-        show_tail(log)
-
-
-def pytest_results(label, folder, build, env, timeout):
     logs = ROOT / "build" / "test-logs" / label
     report = logs / f"{folder.name}.xml"
     logs.mkdir(parents=True, exist_ok=True)
@@ -130,22 +109,16 @@ def pytest_results(label, folder, build, env, timeout):
                 failed.append(f"{case.get('classname')}.{case.get('name')} ({bad[0]})")
             else:
                 passed += 1
+    finish(tally, f"{label} tests/{folder.name} (pytest)", good, passed, failed, log, started)
+
+
+def finish(tally, name, good, passed, failed, log, started):
+    """A program that ended badly, or ran nothing, has failed whatever its report says."""
     if not good and not failed:
-        failed.append("pytest did not end well")
+        failed.append("did not end well")
     if passed == 0 and not failed:
         failed.append("ran no test")
-    return passed, failed, log
-
-
-def run_pytest(tally, label, folder, build, env, timeout):
-    """One folder; like the programs, a run with a few failures gets one more chance, as a whole."""
-    started = time.monotonic()
-    passed, failed, log = pytest_results(label, folder, build, env, timeout)
-    if 0 < len(failed) <= 3:
-        show_tail(log, 120)
-        tally.unsteady += [f"{label} {name}" for name in failed]
-        passed, failed, log = pytest_results(label, folder, build, env, timeout)
-    tally.add(f"{label} tests/{folder.name} (pytest)", passed, failed, time.monotonic() - started)
+    tally.add(name, passed, failed, time.monotonic() - started)
     if failed:
         show_tail(log, 120)
 
@@ -171,7 +144,7 @@ def run_consumer(tally, build):
 
 
 def run_all_checks(tally):
-    run_command(tally, "formatting", ["bash", "scripts/lint.sh", "--format"], 300)
+    run_command(tally, "clang-format and clang-tidy", ["bash", "scripts/lint.sh"], 3000)
     for preset, factor in (("asan", 4), ("tsan", 6)):
         if run_command(tally, f"build {preset}", ["./run", "build", preset], 3000):
             run_build_tests(tally, preset, ROOT / "build" / preset, SANITIZER_ENV, factor)
@@ -189,7 +162,7 @@ def main():
     build = args.build.resolve()
     tally = Tally()
 
-    crash = {"VITROVE_CRASH_KILLS": "100"} if args.all else {}
+    crash = {"VITROVE_CRASH_KILLS": str(CRASH_KILLS)} if args.all else {}
     run_build_tests(tally, "release", build, crash, 1)
     run_pytest(tally, "release", ROOT / "tests" / "scripts", build, {}, 300)
     replay_corpora(tally, build)
@@ -197,8 +170,6 @@ def main():
     if args.all:
         run_all_checks(tally)
 
-    for name in tally.unsteady:
-        print(f"UNSTEADY {name}: failed, then passed or failed by itself")
     for failure in tally.failures:
         print(f"FAILED {failure}")
     seconds = int(time.monotonic() - started)

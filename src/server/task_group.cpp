@@ -2,13 +2,12 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <exception>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <optional>
 #include <utility>
 
+#include "server/error_reply.h"
 #include "vitrove/error.h"
 
 namespace vitrove {
@@ -46,14 +45,8 @@ class Group {
     try {
       job_(index);
       return std::nullopt;
-    } catch (const Error& error) {
-      return error;
-    } catch (const std::bad_alloc&) {
-      return Error(ErrorCode::unavailable, "out of memory");
-    } catch (const std::exception& error) {
-      return Error(ErrorCode::internal, "internal error", error.what());
     } catch (...) {
-      return Error(ErrorCode::internal, "internal error");
+      return current_error();
     }
   }
 
