@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <toml++/toml.h>
 
+#include "base/environment.h"
 #include "vitrove/error.h"
 
 namespace vitrove::cli {
@@ -48,7 +49,8 @@ void append(Words& out, const CLI::Option& option, const std::string& name,
     if (!values.empty() && parse_bool(values.front(), where)) out.push_back("--" + name);
     return;
   }
-  for (const std::string& value : values) out.push_back("--" + name + "=" + value);
+  for (const std::string& value : values)
+    out.push_back(std::string("--").append(name).append("=").append(value));
 }
 
 std::vector<std::string> split_words(const std::string& text) {
@@ -95,10 +97,7 @@ std::optional<std::string> config_path(const Words& words) {
     if (words[i].starts_with("--config=")) return words[i].substr(9);
     if (words[i] == "--config" && i + 1 < words.size()) return words[i + 1];
   }
-  // Read once at start, before there is a second thread.
-  const char* path = std::getenv("VITROVE_CONFIG");  // NOLINT(concurrency-mt-unsafe)
-  if (path != nullptr) return path;
-  return std::nullopt;
+  return environment("VITROVE_CONFIG");
 }
 
 const CLI::App* chosen_subcommand(const CLI::App& app, const Words& words) {
@@ -138,10 +137,11 @@ std::vector<std::string> with_option_sources(const CLI::App& app, Words words) {
     const std::string& name = option->get_lnames().front();
     if (name == "help" || is_given(words, name)) continue;
     const std::string variable = environment_name(name);
-    const char* value = std::getenv(variable.c_str());  // NOLINT(concurrency-mt-unsafe): as above
-    if (value == nullptr) continue;
+    const auto value = environment(variable);
+    if (!value) continue;
     append(extra, *option, name,
-           is_repeatable(*option) ? split_words(value) : std::vector<std::string>{value}, variable);
+           is_repeatable(*option) ? split_words(*value) : std::vector<std::string>{*value},
+           variable);
   }
   if (command->get_option_no_throw("--config") != nullptr) {
     if (const auto path = config_path(words)) {

@@ -57,7 +57,8 @@ int flush(const ServerArguments& arguments) {
 void print_nested(const json& value, const std::string& prefix, Table& table) {
   if (value.is_object()) {
     for (const auto& [name, inner] : value.items())
-      print_nested(inner, prefix.empty() ? name : prefix + "." + name, table);
+      print_nested(inner, prefix.empty() ? name : std::string(prefix).append(".").append(name),
+                   table);
   } else if (value.is_array() && !value.empty() && value.front().is_object()) {
     for (std::size_t i = 0; i < value.size(); ++i)
       print_nested(value[i], prefix + "." + value[i].value("name", std::to_string(i)), table);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/environment.h"
 #include "base/unique_fd.h"
 #include "identity/canonical_encoder.h"
 #include "vitrove/error.h"
@@ -19,7 +20,7 @@ namespace {
 
 [[noreturn]] void throw_unreadable(const std::filesystem::path& path, int error_number) {
   throw Error(ErrorCode::not_found, "a model file cannot be read",
-              path.string() + ": " + std::strerror(error_number));
+              path.string() + ": " + errno_text(error_number));
 }
 
 void require_regular(int file, const std::filesystem::path& path) {

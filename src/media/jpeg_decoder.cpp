@@ -33,10 +33,11 @@ struct JpegSession {
 
 JpegSession& session_of(j_common_ptr info) { return *static_cast<JpegSession*>(info->client_data); }
 
+// libjpeg is C: an exception cannot pass its frames, a jump may.
 [[noreturn]] void leave(j_common_ptr info, Fault fault) {
   JpegSession& session = session_of(info);
   session.fault = fault;
-  std::longjmp(session.way_out, 1);
+  std::longjmp(session.way_out, 1);  // NOLINT(cert-err52-cpp): see above
 }
 
 [[noreturn]] void on_error(j_common_ptr info) {
@@ -84,7 +85,7 @@ void on_progress(j_common_ptr info) {
 // Calls into libjpeg; false when it jumped out.
 template <typename Step>
 [[gnu::noinline]] bool enter(JpegSession& session, Step step) {
-  if (setjmp(session.way_out) != 0) return false;
+  if (setjmp(session.way_out) != 0) return false;  // NOLINT(cert-err52-cpp): see leave()
   step(session.info);
   return true;
 }

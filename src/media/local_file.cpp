@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "base/environment.h"
 #include "media/ascii.h"
 #include "media/percent.h"
 #include "vitrove/error.h"
@@ -82,7 +83,7 @@ std::vector<std::byte> read_regular(int fd, std::uint64_t max_bytes) {
     if (size == bytes.size()) bytes.resize(2 * size);
     const ssize_t count = ::read(fd, bytes.data() + size, bytes.size() - size);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail_missing(std::strerror(errno));
+    if (count < 0) fail_missing(errno_text(errno));
     if (count == 0) break;
     size += static_cast<std::size_t>(count);
     if (size > max_bytes) fail_size();
@@ -148,7 +149,7 @@ std::vector<std::byte> LocalFiles::read(std::string_view url, std::uint64_t max_
   const auto below = path_below_root(path);
   if (!below) fail_missing("outside the allowed directory: " + path);
   const UniqueFd fd = open_beneath(directory_.get(), *below);
-  if (!fd) fail_missing(std::string(std::strerror(errno)) + ": " + path);
+  if (!fd) fail_missing(errno_text(errno) + ": " + path);
   std::vector<std::byte> bytes = read_regular(fd.get(), max_bytes);
   if (bytes.empty()) throw Error(ErrorCode::invalid_argument, "the media file is empty");
   return bytes;

@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include "base/environment.h"
 #include "vitrove/error.h"
 #include "vitrove/eviction_policy.h"
 
@@ -17,16 +18,11 @@ namespace {
   throw Error(ErrorCode::invalid_argument, message);
 }
 
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? std::string() : std::string(value);
-}
-
 std::string default_store_url() {
   if (geteuid() == 0) return "file:///var/lib/vitrove";
-  std::filesystem::path cache = environment("XDG_CACHE_HOME");
+  std::filesystem::path cache = environment("XDG_CACHE_HOME").value_or("");
   if (!cache.is_absolute()) {
-    const std::filesystem::path home = environment("HOME");
+    const std::filesystem::path home = environment("HOME").value_or("");
     if (!home.is_absolute()) {
       refuse("no default store: neither XDG_CACHE_HOME nor HOME is set; give --store");
     }

@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 
+#include "base/environment.h"
 #include "stores/store_name.h"
 #include "vitrove/error.h"
 
@@ -53,8 +54,8 @@ vitrove_store_plugin checked_copy(const fs::path& file, const vitrove_store_plug
 }
 
 std::vector<fs::path> plugin_directories() {
-  const char* const variable = std::getenv("VITROVE_PLUGIN_PATH");
-  std::string_view rest = variable == nullptr ? "" : variable;
+  const std::string variable = environment("VITROVE_PLUGIN_PATH").value_or("");
+  std::string_view rest = variable;
   std::vector<fs::path> directories;
   while (!rest.empty()) {
     const std::string_view one = rest.substr(0, rest.find(':'));

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "base/environment.h"
 #include "base/unique_fd.h"
 #include "encoders/onnx/external_data.h"
 #include "vitrove/error.h"
@@ -18,7 +19,7 @@ namespace {
 
 [[noreturn]] void throw_unreadable(const std::filesystem::path& path) {
   throw Error(ErrorCode::invalid_argument, "the model directory has no readable model.onnx",
-              path.string() + ": " + std::strerror(errno));
+              path.string() + ": " + errno_text(errno));
 }
 
 // Mapped rather than read: the walk skips over weights, which may be gigabytes.

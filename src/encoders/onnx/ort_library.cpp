@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <onnxruntime_c_api.h>
 
+#include "base/environment.h"
 #include "base/log.h"
 #include "vitrove/error.h"
 
@@ -100,8 +101,8 @@ void* search_library() {
 
 void* find_library(const std::filesystem::path& path) {
   if (!path.empty()) return open_explicit(path, "the configuration");
-  const char* named = std::getenv(library_variable);
-  if (named != nullptr && *named != '\0') return open_explicit(named, library_variable);
+  const auto named = environment(library_variable);
+  if (named && !named->empty()) return open_explicit(*named, library_variable);
   return search_library();
 }
 
