@@ -38,7 +38,7 @@ std::vector<std::string> global_cache_urls(const ServerConfig& config) {
   }
   const std::string& name = config.mm_global_cache_backend;
   if (!name.empty() && name != "mooncake") return {name};
-  if (environment("MOONCAKE_CONFIG_PATH").empty()) {
+  if (environment("MOONCAKE_CONFIG_PATH").value_or("").empty()) {
     refuse(
         "--enable-mm-global-cache with mooncake needs MOONCAKE_CONFIG_PATH, or use --store "
         "mooncake://HOST:PORT");
