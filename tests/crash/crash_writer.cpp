@@ -1,5 +1,5 @@
 // Puts, replaces, reads and removes values of a file store until it is killed; then
-// file_store_crash_test.cpp looks at what it left. Usage: crash_writer DIRECTORY SEED
+// file_store_crash_test.cpp looks at what it left. Usage: crash_writer DIRECTORY CAPACITY SEED
 //
 // Writes one byte to standard output after each put, so that the test knows it is at work. Exits
 // with 3 when a read gives anything but a whole value or a plain miss.
@@ -20,8 +20,8 @@ namespace {
 using namespace vitrove;
 using namespace vitrove::testing;
 
-int run(const char* directory, unsigned seed) {
-  const auto store = make_file_store({.root = directory, .capacity = 24u << 20});
+int run(const char* directory, std::uint64_t capacity, unsigned seed) {
+  const auto store = make_file_store({.root = directory, .capacity = capacity});
   std::mt19937 random(seed);
   for (;;) {
     const EmbeddingKey key = key_number(random() % 40, "crash");
@@ -50,6 +50,7 @@ extern "C" ssize_t pwritev(int fd, const iovec* vector, int, off_t offset) {
 }
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
-  return run(argv[1], static_cast<unsigned>(std::strtoul(argv[2], nullptr, 10)));
+  if (argc != 4) return 2;
+  return run(argv[1], std::strtoull(argv[2], nullptr, 10),
+             static_cast<unsigned>(std::strtoul(argv[3], nullptr, 10)));
 }

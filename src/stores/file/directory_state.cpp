@@ -172,9 +172,11 @@ std::string to_text(const DirectoryState& state) {
 }
 
 std::optional<DirectoryState> parse_state(std::string_view text) {
-  const std::size_t end = text.rfind("end ");
-  if (end == text.npos || !text.starts_with(first_line)) return std::nullopt;
-  if (text.substr(end) != "end " + checksum_of(text.substr(0, end)) + '\n') return std::nullopt;
+  const std::size_t end = text.find("\nend ") + 1;
+  if (end == 0 || !text.starts_with(first_line)) return std::nullopt;
+  // What follows was left of a longer text by a writer that died before it could cut it off.
+  const std::string last_line = "end " + checksum_of(text.substr(0, end)) + '\n';
+  if (!text.substr(end).starts_with(last_line)) return std::nullopt;
   DirectoryState state;
   std::string_view lines = text.substr(first_line.size(), end - first_line.size());
   while (!lines.empty()) {

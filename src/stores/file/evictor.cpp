@@ -60,6 +60,7 @@ int Evictor::begin() {
   files_.clear();
   bytes_ = 0;
   removed_files_ = 0;
+  is_stuck_ = false;
   bool taken = false;
   const int error = update([&](DirectoryState& state) {
     state.sign_in(self_, own_capacity_, wall_clock_ms());
@@ -105,25 +106,30 @@ int Evictor::count(std::stop_token stop) {
 void Evictor::see(int directory_fd, std::string_view first, std::string_view second,
                   std::string_view name) {
   const auto key = parse_value_name(first, second, name);
-  const auto token = parse_temporary_name(name);
-  if (!key && !token) return;
+  const auto writer = parse_temporary_name(name);
+  if (!key && !writer) return;
   struct stat status;
   const std::string text(name);
   if (::fstatat(directory_fd, text.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return;
   if (!S_ISREG(status.st_mode)) return;
-  if (token && is_orphan(*token, modified_ns(status)) &&
+  if (writer && is_orphan(*writer, modified_ns(status)) &&
       ::unlinkat(directory_fd, text.c_str(), 0) == 0) {
     return;
   }
-  bytes_ += disk_bytes(status);
+  // Of a file that nobody goes on with, the bytes that were never written take no room.
+  const bool is_abandoned = writer && !begun_.has_writer(writer->token);
+  bytes_ += is_abandoned ? allocated_bytes(status) : disk_bytes(status);
   if (key) files_.push_back({*key, modified_ns(status), disk_bytes(status)});
 }
 
-bool Evictor::is_orphan(std::string_view token, std::int64_t modified) const {
-  return !begun_.has_writer(token) && wall_clock_ns() - modified >= temporary_age_.count();
+// The dead of this host leave nothing behind: a server that crashes over and over would fill the
+// directory with halves of values, and push out the whole ones. Elsewhere only time tells.
+bool Evictor::is_orphan(const ProcessIdentity& writer, std::int64_t modified) const {
+  if (is_certainly_dead(writer, self_)) return true;
+  return !begun_.has_writer(writer.token) && wall_clock_ns() - modified >= temporary_age_.count();
 }
 
-int Evictor::trim(std::uint64_t room, bool shrink, std::uint64_t unseen, std::stop_token stop) {
+int Evictor::trim(const Order& order, std::stop_token stop) {
   const std::uint64_t capacity = begun_.capacity();
   std::uint64_t granted = 0;  // since begin(), whether count() has seen it or not
   if (const int error = update([&](DirectoryState& state) {
@@ -131,11 +137,16 @@ int Evictor::trim(std::uint64_t room, bool shrink, std::uint64_t unseen, std::st
       })) {
     return error;
   }
-  const auto used = [&] { return bytes_ + unseen + granted; };
-  std::uint64_t target = capacity - std::max(trimmed_room(capacity), std::min(room, capacity));
-  if (shrink) target = std::min(target, used() / 8 * 7);
+  const auto used = [&] { return bytes_ + order.unseen + granted; };
+  std::uint64_t removable = 0;
+  for (const FoundFile& file : files_) removable += file.bytes;
+  const bool is_in_vain = used() - std::min(used(), removable) + order.least > capacity;
+  const std::uint64_t room = is_in_vain ? 0 : std::min(order.room, capacity);
+  std::uint64_t target = capacity - std::max(trimmed_room(capacity), room);
+  if (order.shrink) target = std::min(target, used() / 8 * 7);
   const bool full = used() + std::max(room, full_room(capacity)) > capacity;
-  if (!shrink && !full) return 0;
+  is_stuck_ = is_in_vain;
+  if (!order.shrink && !full) return 0;
 
   std::ranges::sort(files_, {}, &FoundFile::used_ns);
   for (const FoundFile& file : files_) {
@@ -143,6 +154,7 @@ int Evictor::trim(std::uint64_t room, bool shrink, std::uint64_t unseen, std::st
     if (const int error = keep_lease(stop)) return error;
     remove(file);
   }
+  is_stuck_ = used() + order.least > capacity;
   return 0;
 }
 

@@ -33,15 +33,22 @@ class Evictor {
   int begin();
   // Sees every file, and removes temporary ones that nobody will finish.
   int count(std::stop_token stop);
-  // Removes until `room` more bytes fit; with `shrink`, an eighth of what is there in any case.
-  // `unseen`: bytes of puts that were granted before begin() and may have been missed by count().
-  int trim(std::uint64_t room, bool shrink, std::uint64_t unseen, std::stop_token stop);
+  struct Order {
+    std::uint64_t room = 0;   // bytes that shall fit
+    std::uint64_t least = 0;  // of these, what has to: else nothing is removed for the rest
+    bool shrink = false;      // an eighth of what is there has to go in any case
+    // Of puts that were granted before begin() and may have been missed by count().
+    std::uint64_t unseen = 0;
+  };
+  int trim(const Order& order, std::stop_token stop);
   // Writes down what there is and gives the lease back.
   int publish(std::uint64_t unseen);
   // Gives the lease back without a word.
   void abandon();
 
   // The outcome.
+  // Not even the removal of all values would make room for the least that was ordered.
+  bool is_stuck() const { return is_stuck_; }
   std::uint64_t entries() const { return files_.size() - removed_files_; }
   const DirectoryState& published() const { return published_; }
 
@@ -57,7 +64,7 @@ class Evictor {
   int update(const std::function<void(DirectoryState&)>& change);
   void see(int directory_fd, std::string_view first, std::string_view second,
            std::string_view name);
-  bool is_orphan(std::string_view token, std::int64_t modified_ns) const;
+  bool is_orphan(const ProcessIdentity& writer, std::int64_t modified_ns) const;
   void remove(const FoundFile& file);
 
   const Layout& layout_;
@@ -74,6 +81,7 @@ class Evictor {
   std::vector<FoundFile> files_;
   std::uint64_t bytes_ = 0;
   std::uint64_t removed_files_ = 0;
+  bool is_stuck_ = false;
   DirectoryState published_;
 
   // Another's lease, and since when it has not changed.

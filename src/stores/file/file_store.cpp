@@ -290,7 +290,7 @@ std::pair<TemporaryFile, int> FileStore::make_temporary(const EmbeddingKey& key)
   int error = 0;
   for (int attempt = 0; attempt < attempts; ++attempt) {
     std::string path =
-        layout_.temporary_path(key, keeper_.identity().token, temporary_number_.fetch_add(1));
+        layout_.temporary_path(key, keeper_.identity(), temporary_number_.fetch_add(1));
     UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (fd) {
       const mode_t mode = maker_.file_mode();

@@ -8,12 +8,24 @@ namespace vitrove::file {
 namespace {
 
 constexpr std::string_view temporary_prefix = ".vt1-tmp-";
-constexpr std::size_t token_length = 16;
+constexpr std::size_t identity_length = 16;  // of a token, and of a host
 
 bool is_hex(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
   });
+}
+
+std::string hex_of(std::uint64_t number) {
+  std::array<char, 16> digits;
+  return {digits.data(), std::to_chars(digits.begin(), digits.end(), number, 16).ptr};
+}
+
+// Takes hex digits off the front of a name, up to a dash or the end.
+std::string_view take_hex(std::string_view& name) {
+  const std::string_view part = name.substr(0, name.find('-'));
+  name.remove_prefix(std::min(name.size(), part.size() + 1));
+  return is_hex(part) ? part : std::string_view();
 }
 
 // "vt1-abcd…" gives "/ab/cd".
@@ -32,12 +44,11 @@ std::string Layout::path_of(const EmbeddingKey& key) const {
   return base_ + fan_out(name) + '/' + name;
 }
 
-std::string Layout::temporary_path(const EmbeddingKey& key, std::string_view token,
+// ".vt1-tmp-TOKEN-HOST-PID-NUMBER", both numbers in hex.
+std::string Layout::temporary_path(const EmbeddingKey& key, const ProcessIdentity& writer,
                                    std::uint64_t number) const {
-  std::array<char, 16> digits;
-  const auto end = std::to_chars(digits.begin(), digits.end(), number, 16).ptr;
-  return directory_of(key) + '/' + std::string(temporary_prefix) + std::string(token) + '-' +
-         std::string(digits.data(), end);
+  return directory_of(key) + '/' + std::string(temporary_prefix) + writer.token + '-' +
+         writer.host + '-' + hex_of(static_cast<std::uint64_t>(writer.pid)) + '-' + hex_of(number);
 }
 
 bool is_fan_out_name(std::string_view name) { return name.size() == 2 && is_hex(name); }
@@ -51,14 +62,21 @@ std::optional<EmbeddingKey> parse_value_name(std::string_view first, std::string
   return key;
 }
 
-std::optional<std::string_view> parse_temporary_name(std::string_view name) {
-  if (!name.starts_with(temporary_prefix)) return std::nullopt;
+std::optional<ProcessIdentity> parse_temporary_name(std::string_view name) {
+  constexpr std::size_t max_pid_digits = 8;
+  constexpr std::size_t max_number_digits = 16;
+  if (!name.starts_with(temporary_prefix) || name.ends_with('-')) return std::nullopt;
   name.remove_prefix(temporary_prefix.size());
-  if (name.size() < token_length + 2 || name.size() > token_length + 17) return std::nullopt;
-  const std::string_view token = name.substr(0, token_length);
-  const std::string_view number = name.substr(token_length + 1);
-  if (name[token_length] != '-' || !is_hex(token) || !is_hex(number)) return std::nullopt;
-  return token;
+  const std::string_view token = take_hex(name);
+  const std::string_view host = take_hex(name);
+  const std::string_view pid = take_hex(name);
+  const std::string_view number = take_hex(name);
+  if (token.size() != identity_length || host.size() != identity_length) return std::nullopt;
+  if (pid.empty() || pid.size() > max_pid_digits) return std::nullopt;
+  if (number.empty() || number.size() > max_number_digits || !name.empty()) return std::nullopt;
+  ProcessIdentity writer{std::string(token), std::string(host), 0};
+  std::from_chars(pid.data(), pid.data() + pid.size(), writer.pid, 16);
+  return writer;
 }
 
 }  // namespace vitrove::file

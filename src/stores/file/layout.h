@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "stores/file/process_identity.h"
 #include "vitrove/embedding_key.h"
 
 namespace vitrove::file {
@@ -24,7 +25,7 @@ class Layout {
   std::string state_path() const { return base_ + "/.vitrove-state"; }
   std::string directory_of(const EmbeddingKey& key) const;
   std::string path_of(const EmbeddingKey& key) const;
-  std::string temporary_path(const EmbeddingKey& key, std::string_view token,
+  std::string temporary_path(const EmbeddingKey& key, const ProcessIdentity& writer,
                              std::uint64_t number) const;
 
  private:
@@ -39,7 +40,8 @@ bool is_fan_out_name(std::string_view name);
 std::optional<EmbeddingKey> parse_value_name(std::string_view first, std::string_view second,
                                              std::string_view name);
 
-// The writer's token in the name of a temporary file.
-std::optional<std::string_view> parse_temporary_name(std::string_view name);
+// Who writes the temporary file of this name: so its leftovers are known for what they are,
+// whatever becomes of the state file.
+std::optional<ProcessIdentity> parse_temporary_name(std::string_view name);
 
 }  // namespace vitrove::file

@@ -20,6 +20,10 @@ constexpr auto state_patience = 10s;
 constexpr auto heartbeat = 60s;
 constexpr auto shrink_interval = 10s;
 
+// How long a put waits for others to finish when there is nothing left to evict, and between looks.
+constexpr auto stuck_patience = 10s;
+constexpr auto stuck_pause = 20ms;
+
 // What a writer may have reserved and not yet written.
 constexpr std::uint64_t max_share = std::uint64_t{64} << 20;
 std::uint64_t share_of(std::uint64_t capacity) { return std::min(capacity / 64, max_share); }
@@ -81,16 +85,32 @@ void SpaceKeeper::give_back(std::uint64_t bytes, bool was_visible) {
 std::pair<StoreResult, SpaceKeeper::Grant> SpaceKeeper::reserve(std::uint64_t value_bytes,
                                                                 const StoreContext& context) {
   const std::uint64_t bytes = room_for(value_bytes);
-  for (bool is_last = false;;) {
+  Clock::time_point end_of_patience = Clock::time_point::max();
+  for (;;) {
     const auto [answer, result] = try_reserve(bytes, context);
     if (answer == Answer::granted) return {StoreResult{}, Grant(this, bytes)};
     if (answer == Answer::refused) return {result, Grant()};
-    if (is_last) return {put_failure(ENOSPC), Grant()};
+    if (Clock::now() >= end_of_patience) return {put_failure(ENOSPC), Grant()};
     // Where the pass made the room and others took it, the next one will make more.
     const StoreResult waited = wait_for_pass(bytes, context);
-    is_last = waited.error_number == ENOSPC;
-    if (!waited.ok() && !is_last) return {waited, Grant()};
+    if (waited.ok()) continue;
+    const bool was_stuck = end_of_patience != Clock::time_point::max();
+    if (was_stuck && waited.status == StoreStatus::timeout) return {put_failure(ENOSPC), Grant()};
+    if (waited.error_number != ENOSPC) return {waited, Grant()};
+    end_of_patience = std::min(end_of_patience, sooner(context.deadline, stuck_patience));
+    if (!wait_while_stuck(end_of_patience, context)) {
+      return {StoreResult{StoreStatus::cancelled}, Grant()};
+    }
   }
+}
+
+// A directory full of what cannot be evicted is so for a moment only, as a rule: values under way
+// will be whole, and then they can. False when the caller has gone.
+bool SpaceKeeper::wait_while_stuck(Clock::time_point end_of_patience, const StoreContext& context) {
+  std::unique_lock lock(request_mutex_);
+  changed_.wait_until(lock, context.cancel, std::min(end_of_patience, Clock::now() + stuck_pause),
+                      [] { return false; });
+  return !context.cancel.stop_requested();
 }
 
 std::pair<SpaceKeeper::Answer, StoreResult> SpaceKeeper::try_reserve(std::uint64_t bytes,
@@ -314,7 +334,7 @@ int SpaceKeeper::make_room(const Request& request, std::stop_token stop) {
   auto wait = 10ms;
   for (;;) {
     const int error = run_pass(request, stop);
-    if (error != EBUSY && error != ECANCELED) return error;
+    if (error != EBUSY && error != ECANCELED) return error;  // the lease of another, or lost
     if (pause(wait, stop)) return ECANCELED;
     // The other evictor may have made the room that we wanted.
     if (!request.shrink && has_room_after(generation, request.least)) return 0;
@@ -335,16 +355,17 @@ int SpaceKeeper::run_pass(const Request& request, std::stop_token stop) {
     added_ = 0;
   }
   int error = evictor_.count(stop);
-  if (error == 0) error = evictor_.trim(request.room, request.shrink, unseen, stop);
+  if (error == 0) {
+    error = evictor_.trim({request.room, request.least, request.shrink, unseen}, stop);
+  }
   if (error == 0) error = evictor_.publish(unseen);
   if (error != 0) {
     evictor_.abandon();
-    return error;
+    return error == ENOENT ? ECANCELED : error;  // the directory has vanished: once more
   }
   counted_entries_ = static_cast<std::int64_t>(evictor_.entries());
-  const DirectoryState& state = evictor_.published();
-  remember(state);
-  return state.room() >= std::min(request.least, state.capacity()) ? 0 : ENOSPC;
+  remember(evictor_.published());
+  return evictor_.is_stuck() ? ENOSPC : 0;
 }
 
 bool SpaceKeeper::has_room_after(std::uint64_t generation, std::uint64_t room) {

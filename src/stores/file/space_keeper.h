@@ -79,6 +79,8 @@ class SpaceKeeper {
                    const std::function<void(DirectoryState&)>& change);
   void remember(const DirectoryState& state);
   StoreResult wait_for_pass(std::uint64_t room, const StoreContext& context);
+  bool wait_while_stuck(std::chrono::steady_clock::time_point end_of_patience,
+                        const StoreContext& context);
   void ask_for_pass();
   void give_back(std::uint64_t bytes, bool was_visible);
   void sign_out();
@@ -88,7 +90,7 @@ class SpaceKeeper {
   struct Request {
     std::uint64_t ticket = 0;
     std::uint64_t room = 0;   // to make
-    std::uint64_t least = 0;  // without which the pass was in vain
+    std::uint64_t least = 0;  // the largest put that waits
     bool shrink = false;
     bool is_new = false;
   };

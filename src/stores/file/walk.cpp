@@ -101,13 +101,15 @@ class Walk {
   }
 
   bool pass_over(int error) {
-    const bool harmless = error == ENOENT || error == ENOTDIR || error == ELOOP || error == EACCES;
+    const bool harmless = error == ENOTDIR || error == ELOOP || error == EACCES;
     return harmless || note(error);
   }
 
+  // Others remove directories while we read them; what has vanished is no fault.
   bool note(int error) {
-    if (error != 0) error_ = error;
-    return error == 0;
+    const bool harmless = error == 0 || error == ENOENT || error == ESTALE;
+    if (!harmless) error_ = error;
+    return harmless;
   }
 
   const Layout& layout_;
@@ -123,7 +125,11 @@ std::uint64_t disk_bytes(const struct stat& status) {
   constexpr std::uint64_t block = 4096;
   const auto size = static_cast<std::uint64_t>(std::max<off_t>(status.st_size, 0));
   const std::uint64_t rounded = (size + block - 1) / block * block;
-  return std::max(rounded, static_cast<std::uint64_t>(status.st_blocks) * 512);
+  return std::max(rounded, allocated_bytes(status));
+}
+
+std::uint64_t allocated_bytes(const struct stat& status) {
+  return static_cast<std::uint64_t>(status.st_blocks) * 512;
 }
 
 }  // namespace vitrove::file

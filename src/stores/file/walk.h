@@ -34,4 +34,7 @@ int walk(const Layout& layout, const WalkVisitor& visitor);
 // What a file or a directory counts against the capacity, see file_store.h.
 std::uint64_t disk_bytes(const struct stat& status);
 
+// What the file system has allocated for it so far.
+std::uint64_t allocated_bytes(const struct stat& status);
+
 }  // namespace vitrove::file

@@ -9,6 +9,7 @@
 #include "contract/temporary_directory.h"
 #include "stores/file/directory_state.h"
 #include "stores/file/layout.h"
+#include "unit/stores/directory_tree.h"
 #include "unit/stores/syscall_faults.h"
 #include "vitrove/file_store.h"
 
@@ -29,27 +30,9 @@ class FileStoreCapacity : public ::testing::Test {
   fs::path path_of(const EmbeddingKey& key) const { return file::Layout(root()).path_of(key); }
   fs::path state_path() const { return file::Layout(root()).state_path(); }
 
-  // What `du` says, files that vanish meanwhile aside.
-  std::uint64_t disk_use() const {
-    std::uint64_t bytes = 0;
-    std::error_code vanished;
-    for (fs::recursive_directory_iterator at(root(), vanished), end; !vanished && at != end;
-         at.increment(vanished)) {
-      struct stat status;
-      if (::lstat(at->path().c_str(), &status) == 0) {
-        bytes += static_cast<std::uint64_t>(status.st_blocks) * 512;
-      }
-    }
-    return bytes;
-  }
-
-  std::size_t count_values() const {
-    std::size_t values = 0;
-    for (const auto& entry : fs::recursive_directory_iterator(root())) {
-      if (entry.path().filename().string().starts_with("vt1-")) ++values;
-    }
-    return values;
-  }
+  std::uint64_t disk_use() const { return testing::disk_use(root()); }
+  std::size_t count_values() const { return count_files_named(root(), "vt1-"); }
+  std::size_t count_temporary_files() const { return count_files_named(root(), ".vt1-tmp-"); }
 
   // Puts a file where a value belongs, as another program would.
   void plant(const EmbeddingKey& key, std::size_t size, std::chrono::seconds age) const {
@@ -256,32 +239,152 @@ TEST_F(FileStoreCapacity, GetsRoomBackWhenValuesAreRemovedOrReplaced) {
   EXPECT_EQ(store->health().entries, 0u);
 }
 
-// --- Leftovers ---
-
-TEST_F(FileStoreCapacity, SweepsTemporaryFilesThatNobodyWillFinish) {
-  const file::Layout layout(root());
-  const EmbeddingKey key = key_number(1);
-  const fs::path orphan = layout.temporary_path(key, "00000000deadbeef", 1);
-  const fs::path young = layout.temporary_path(key, "00000000deadbeef", 2);
-  const fs::path in_use = layout.temporary_path(key, "aaaaaaaaaaaaaaaa", 3);
-  plant(key, 100, 1h);
-  for (const fs::path& path : {orphan, young, in_use}) std::ofstream(path) << "half a value";
-  make_old(orphan, 1h);
-  make_old(in_use, 1h);
-  // A writer on another host that is alive, and slow.
-  ASSERT_EQ(file::StateFile(layout.state_path())
+// A put that others keep outrunning is not told that the disk is full while there is something to
+// evict.
+TEST_F(FileStoreCapacity, MakesRoomOnceMoreWhenOthersTookItBeforeItWasGivenOut) {
+  for (std::uint64_t i = 0; i < 13; ++i) plant(key_number(i), 290'000, 1h);
+  // One after the other, or one may leave the count to the other.
+  const auto store = open(4 * mib);
+  ASSERT_TRUE(eventually([&] { return store->health().entries.has_value(); }));
+  const auto other = open(4 * mib);
+  ASSERT_TRUE(eventually([&] { return other->health().entries.has_value(); }));
+  // Room for what the other puts, not for what the first does.
+  ASSERT_EQ(file::StateFile(state_path())
                 .update(std::chrono::steady_clock::now() + 60s, 0600,
                         [](file::DirectoryState& state) {
-                          state.sign_in({"aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb", 1}, 8 * mib,
-                                        file::wall_clock_ms());
+                          ++state.generation;
+                          state.base = 4 * mib - 500'000;
+                          state.reserved = 0;
                         }),
             0);
+  Gate gate(false);
+  // Locked for: looking for room, beginning, trimming; and, here it stops, publishing.
+  const ScopedFault before_publishing(Syscall::flock, {.skip = 3, .times = 1, .gate = &gate});
+  std::jthread put([&] {
+    EXPECT_EQ(to_string(put_one(*store, key_number(99), pattern(99, 600'000)).status), "ok");
+  });
+  ASSERT_TRUE(gate.wait_for_waiting(1));
+  for (std::uint64_t i = 100; i < 104; ++i) {
+    EXPECT_EQ(to_string(put_one(*other, key_number(i), pattern(i, 100'000)).status), "ok");
+  }
+  gate.open();
+  put.join();
+  EXPECT_LE(disk_use(), 4 * mib + 600'000);
+}
+
+// --- Leftovers ---
+
+class Leftovers : public FileStoreCapacity {
+ protected:
+  // A temporary file as its writer leaves it that dies half way: the size is that of the whole.
+  fs::path leave(const file::ProcessIdentity& writer, std::uint64_t number, std::size_t written,
+                 std::uintmax_t whole) const {
+    const fs::path path = file::Layout(root()).temporary_path(key_number(number), writer, number);
+    fs::create_directories(path.parent_path());
+    std::ofstream(path) << std::string(written, 'x');
+    fs::resize_file(path, whole);
+    return path;
+  }
+  void sign_in(const file::ProcessIdentity& writer) const {
+    change_state([&](file::DirectoryState& state) {
+      state.sign_in(writer, 100 * mib, file::wall_clock_ms());
+    });
+  }
+  void change_state(const std::function<void(file::DirectoryState&)>& change) const {
+    fs::create_directories(root() / "v1");
+    ASSERT_EQ(
+        file::StateFile(state_path()).update(std::chrono::steady_clock::now() + 60s, 0600, change),
+        0);
+  }
+  static file::ProcessIdentity dead_neighbour() {
+    file::ProcessIdentity dead = file::make_identity();
+    dead.pid = (std::int64_t{1} << 22) + 1;  // beyond any pid
+    return dead;
+  }
+  const file::ProcessIdentity stranger_{"00000000deadbeef", "bbbbbbbbbbbbbbbb", 1};
+  const file::ProcessIdentity slow_stranger_{"aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb", 1};
+};
+
+TEST_F(Leftovers, OfOtherHostsAreSweptWhenTheyAreOldAndNobodyIsKnownToGoOnWithThem) {
+  const EmbeddingKey key = key_number(1);
+  plant(key, 100, 1h);
+  const fs::path orphan = leave(stranger_, 1, 10, 20);
+  const fs::path young = leave(stranger_, 2, 10, 20);
+  const fs::path in_use = leave(slow_stranger_, 3, 10, 20);
+  make_old(orphan, 1h);
+  make_old(in_use, 1h);
+  sign_in(slow_stranger_);
   const auto store = open(4 * mib);
   EXPECT_TRUE(eventually([&] { return !fs::exists(orphan); }));
   ASSERT_TRUE(put_one(*store, key_number(2), pattern(2, 100)).ok());
   EXPECT_TRUE(fs::exists(young));
   EXPECT_TRUE(fs::exists(in_use));
   EXPECT_TRUE(fs::exists(path_of(key)));
+}
+
+TEST_F(Leftovers, OfTheDeadOfThisHostAreSweptAtOnce) {
+  const file::ProcessIdentity living = file::make_identity();
+  const fs::path at_work = leave(living, 1, 1000, 400'000);
+  for (std::uint64_t i = 2; i < 12; ++i) leave(dead_neighbour(), i, 1000, 400'000);
+  const file::ProcessIdentity known = dead_neighbour();
+  sign_in(known);
+  leave(known, 12, 1000, 400'000);
+  const auto store = open(8 * mib);
+  EXPECT_TRUE(eventually([&] { return count_temporary_files() == 1; }));
+  EXPECT_TRUE(fs::exists(at_work));
+}
+
+// What crashes leave behind, and what the dead had reserved, must not push out whole values.
+TEST_F(Leftovers, TakeNoRoomFromValues) {
+  for (std::uint64_t i = 0; i < 8; ++i) plant(key_number(i), 200'000, 1h);
+  for (std::uint64_t i = 20; i < 40; ++i) leave(dead_neighbour(), i, 1000, 400'000);
+  for (std::uint64_t i = 40; i < 60; ++i) leave(stranger_, i, 1000, 400'000);
+  change_state([](file::DirectoryState& state) {
+    state.counted = true;
+    state.reserved = 500 * mib;
+  });
+  const auto store = open(4 * mib);
+  ASSERT_TRUE(put_one(*store, key_number(99), pattern(99, 200'000)).ok());
+  EXPECT_EQ(count_values(), 9u);
+  EXPECT_EQ(count_temporary_files(), 20u);
+}
+
+TEST_F(Leftovers, ThatFillTheDirectoryMakeAPutFailAndAreNoReasonToEvict) {
+  plant(key_number(0), 200'000, 1h);
+  const fs::path large = leave(stranger_, 1, 3 * mib, 3 * mib);
+  const auto store = open(4 * mib);
+  const auto put_hurriedly = [&] {
+    StoreContext hurried;
+    hurried.deadline = std::chrono::steady_clock::now() + 300ms;
+    return put_one(*store, key_number(2), pattern(2, mib), PutMode::if_absent, hurried);
+  };
+  // A time out, should the deadline come before the first look at what there is.
+  EXPECT_TRUE(eventually([&] { return put_hurriedly().error_number == ENOSPC; }));
+  EXPECT_TRUE(exists(*store, key_number(0)).ok());
+  EXPECT_TRUE(put_one(*store, key_number(3), pattern(3, 100'000)).ok());
+  EXPECT_TRUE(exists(*store, key_number(0)).ok());
+  fs::remove(large);
+  EXPECT_TRUE(put_one(*store, key_number(2), pattern(2, mib)).ok());
+}
+
+TEST_F(FileStoreCapacity, WaitsForPutsUnderWayToEndBeforeItIsCalledFull) {
+  const auto store = open(4 * mib);
+  Gate gate(false);
+  std::jthread slow;
+  {
+    const ScopedFault waiting(Syscall::pwritev, {.times = 1, .gate = &gate});
+    slow = std::jthread(
+        [&] { EXPECT_TRUE(put_one(*store, key_number(1), pattern(1, 3 * mib)).ok()); });
+    ASSERT_TRUE(gate.wait_for_waiting(1));
+    // While the slow one stands in the way, nothing can be evicted for this one.
+    StoreContext hurried;
+    hurried.deadline = std::chrono::steady_clock::now() + 100ms;
+    EXPECT_FALSE(
+        put_one(*store, key_number(2), pattern(2, 3 * mib), PutMode::if_absent, hurried).ok());
+    std::jthread opener([&] { gate.open(); });
+    EXPECT_EQ(to_string(put_one(*store, key_number(2), pattern(2, 3 * mib)).status), "ok");
+  }
+  EXPECT_LE(disk_use(), 4 * mib);
 }
 
 // --- Leases ---
@@ -407,9 +510,7 @@ TEST_P(PutWithAFailingCall, LeavesNothingBehindAndWorksAgainAfterwards) {
     EXPECT_EQ(store->health().state, StoreState::degraded);
     EXPECT_FALSE(store->health().detail.empty());
   }
-  for (const auto& entry : fs::recursive_directory_iterator(root())) {
-    EXPECT_FALSE(entry.path().filename().string().starts_with(".vt1-tmp-"));
-  }
+  EXPECT_EQ(count_temporary_files(), 0u);
   for (std::uint64_t i = 1; i < 4; ++i) {
     ASSERT_TRUE(put_one(*store, key_number(i), pattern(i, 400'000)).ok());
   }
@@ -480,9 +581,7 @@ TEST_F(FileStoreCapacity, NeedsNoRenameThatRefusesToReplace) {
   const ScopedFault no_links(Syscall::link, {.error = EPERM});
   ASSERT_TRUE(put_one(*store, key_number(2), pattern(2, 1000)).ok());
   EXPECT_EQ(read_back(*store, key_number(2)), pattern(2, 1000));
-  for (const auto& entry : fs::recursive_directory_iterator(root())) {
-    EXPECT_FALSE(entry.path().filename().string().starts_with(".vt1-tmp-"));
-  }
+  EXPECT_EQ(count_temporary_files(), 0u);
 }
 
 TEST_F(FileStoreCapacity, NeedsNoLocks) {

@@ -1,6 +1,7 @@
 // Field case B44: writers are killed at random moments, over and over; nothing wrong is ever read.
 //
 // VITROVE_CRASH_KILLS sets how many; the default is for every day, hundreds are for `--all`.
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <random>
@@ -17,6 +18,7 @@
 #include "contract/temporary_directory.h"
 #include "contract/test_values.h"
 #include "support/paths.h"
+#include "unit/stores/directory_tree.h"
 #include "vitrove/file_store.h"
 
 namespace vitrove::testing {
@@ -32,16 +34,18 @@ int kills() {
 // A process that writes to the store until it is killed.
 class Writer {
  public:
-  Writer(const fs::path& root, unsigned seed) {
+  Writer(const fs::path& root, std::uint64_t capacity, unsigned seed) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("pipe");
     progress_.reset(ends[0]);
     const UniqueFd output(ends[1]);
     const std::string program = (test::binary_dir() / "tests" / "crash_writer").string();
     std::string directory = root;
+    std::string capacity_text = std::to_string(capacity);
     std::string seed_text = std::to_string(seed);
     std::string name = program;
-    char* arguments[] = {name.data(), directory.data(), seed_text.data(), nullptr};
+    char* arguments[] = {name.data(), directory.data(), capacity_text.data(), seed_text.data(),
+                         nullptr};
     posix_spawn_file_actions_t actions;
     ::posix_spawn_file_actions_init(&actions);
     ::posix_spawn_file_actions_adddup2(&actions, output.get(), STDOUT_FILENO);
@@ -89,40 +93,44 @@ std::size_t check_all_values(EmbeddingStore& store) {
   return count;
 }
 
-// Walks by hand: the other writers go on, and what vanishes must not end the walk.
-std::size_t count_temporary_files(const fs::path& directory) {
-  std::size_t count = 0;
-  std::error_code vanished;
-  std::vector<fs::path> below;
-  for (fs::directory_iterator at(directory, vanished), end; !vanished && at != end;
-       at.increment(vanished)) {
-    if (at->path().filename().string().starts_with(".vt1-tmp-")) ++count;
-    std::error_code unknown;
-    if (at->is_directory(unknown)) below.push_back(at->path());
-  }
-  for (const fs::path& path : below) count += count_temporary_files(path);
-  return count;
+// What a writer may have reserved and not yet written: a 64th of the capacity, or one value.
+std::uint64_t share_of(std::uint64_t capacity) {
+  constexpr std::uint64_t largest_value = 600 * 1024 * 2 + (64u << 10);
+  return std::max(capacity / 64, largest_value);
 }
 
-TEST(FileStoreCrash, OfWritersNeverLeadsToAWrongValue) {
+std::size_t count_temporary_files(const fs::path& root) {
+  return count_files_named(root, ".vt1-tmp-");
+}
+
+// The capacity: for all values, and for a third of them.
+class FileStoreCrash : public ::testing::TestWithParam<std::uint64_t> {};
+INSTANTIATE_TEST_SUITE_P(Capacity, FileStoreCrash, ::testing::Values(24u << 20, 6u << 20));
+
+TEST_P(FileStoreCrash, OfWritersNeverLeadsToAWrongValueNorToAnEmptyOrOverfullStore) {
+  const std::uint64_t capacity = GetParam();
   TemporaryDirectory directory;
   const fs::path root = directory.path() / "store";
   std::mt19937 random(1);
   std::vector<std::unique_ptr<Writer>> writers;
-  const auto start_one = [&] { return std::make_unique<Writer>(root, random()); };
+  const auto start_one = [&] { return std::make_unique<Writer>(root, capacity, random()); };
   for (int i = 0; i < 3; ++i) writers.push_back(start_one());
 
-  const auto reader = make_file_store({.root = root, .capacity = 24u << 20});
+  const auto reader = make_file_store({.root = root, .capacity = capacity});
   for (int round = 0; round < kills(); ++round) {
     auto& victim = writers[random() % writers.size()];
     ASSERT_TRUE(victim->wait_for_puts(1 + static_cast<int>(random() % 8))) << "round " << round;
     // Somewhere inside the put after the last of those.
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 2000));
     ASSERT_TRUE(victim->kill()) << "round " << round;
-    check_all_values(*reader);
+    const std::size_t values = check_all_values(*reader);
+    EXPECT_LE(disk_use(root), capacity + writers.size() * share_of(capacity)) << "round " << round;
+    if (round >= 20) {
+      EXPECT_GE(values, 3u) << "round " << round;
+    }
     victim = start_one();
   }
-  // Leftovers stay until they are ten minutes old. Without any, this test has shown nothing.
+  // Without any leftovers this test has shown nothing.
   for (int attempt = 0; attempt < 1000; ++attempt) {
     for (auto& writer : writers) {
       ASSERT_TRUE(writer->wait_for_puts(1));
@@ -135,15 +143,15 @@ TEST(FileStoreCrash, OfWritersNeverLeadsToAWrongValue) {
   EXPECT_GT(check_all_values(*reader), 0u);
 
   // A store that comes after them sweeps what they left, and knows what there is.
-  const auto successor = make_file_store(
-      {.root = root, .capacity = 24u << 20, .temporary_age = std::chrono::microseconds(0)});
+  const auto successor = make_file_store({.root = root, .capacity = capacity});
   ASSERT_TRUE(put_one(*successor, key_number(0), sealed_value(key_number(0), 1, 1, 1)).ok());
   const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (count_temporary_files(root) > 0 && std::chrono::steady_clock::now() < patience) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   EXPECT_EQ(count_temporary_files(root), 0u);
-  EXPECT_LE(*successor->health().bytes, 24u << 20);
+  EXPECT_LE(*successor->health().bytes, capacity);
+  EXPECT_LE(disk_use(root), capacity);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "contract/store_contract.h"
 #include "contract/temporary_directory.h"
 #include "stores/file/layout.h"
+#include "unit/stores/directory_tree.h"
 #include "vitrove/embedding_store_factory.h"
 #include "vitrove/error.h"
 
@@ -54,9 +55,9 @@ class FileStore : public ::testing::Test {
   // Every file below the root, but for the store's own state.
   std::vector<std::string> files() const {
     std::vector<std::string> names;
-    for (const auto& entry : fs::recursive_directory_iterator(root())) {
-      const std::string name = entry.path().filename();
-      if (!entry.is_directory() && name != ".vitrove-state") names.push_back(name);
+    for (const fs::path& path : paths_below(root())) {
+      const std::string name = path.filename();
+      if (!fs::is_directory(path) && name != ".vitrove-state") names.push_back(name);
     }
     return names;
   }
@@ -114,11 +115,12 @@ TEST(FileStoreNames, AreShortWhateverTheKey) {
   const file::Layout layout("/r");
   EmbeddingKey key;
   key.digest.bytes.fill(std::byte{0xFF});
+  const file::ProcessIdentity writer{"0123456789abcdef", "fedcba9876543210", 0x7fffffff};
   const fs::path temporary =
-      layout.temporary_path(key, "0123456789abcdef", std::numeric_limits<std::uint64_t>::max());
+      layout.temporary_path(key, writer, std::numeric_limits<std::uint64_t>::max());
   EXPECT_LE(temporary.filename().string().size(), 80u);
   EXPECT_LE(fs::path(layout.path_of(key)).filename().string().size(), 80u);
-  EXPECT_EQ(file::parse_temporary_name(temporary.filename().string()), "0123456789abcdef");
+  EXPECT_EQ(file::parse_temporary_name(temporary.filename().string()), writer);
   EXPECT_EQ(fs::path(layout.path_of(key)).lexically_relative("/r/v1"), "ff/ff/" + key.text());
 }
 
@@ -136,10 +138,19 @@ TEST(FileStoreNames, AreOursOnlyWhenTheyAreExactlyThat) {
   for (char& c : capitals) c = static_cast<char>(std::toupper(c));
   EXPECT_FALSE(file::parse_value_name(first, second, "vt1-" + capitals.substr(4)));
   for (const std::string other :
-       {"", ".vt1-tmp-", ".vt1-tmp-0123456789abcdef", ".vt1-tmp-0123456789abcdef-",
-        ".vt1-tmp-0123456789abcdeg-1", ".vt1-tmp-0123456789abcdef-x", ".vt1-tmp-0123456789abcdef_1",
-        ".vt1-tmp-0123456789abcdef-00000000000000001", "vt1-tmp-0123456789abcdef-1",
-        ".vt1-tmp-../../../../abcdef-1"}) {
+       {"", ".vt1-tmp-", ".vt1-tmp-0123456789abcdef", ".vt1-tmp-0123456789abcdef-1",
+        ".vt1-tmp-0123456789abcdef-fedcba9876543210-1",
+        ".vt1-tmp-0123456789abcdef-fedcba9876543210-1-",
+        ".vt1-tmp-0123456789abcdef-fedcba9876543210--1",
+        ".vt1-tmp-0123456789abcdef-fedcba9876543210-1-1-",
+        ".vt1-tmp-0123456789abcdef-fedcba9876543210-1-1-1",
+        ".vt1-tmp-0123456789abcdeg-fedcba9876543210-1-1",
+        ".vt1-tmp-0123456789abcdef-fedcba987654321-1-1",
+        ".vt1-tmp-0123456789abcdef-fedcba9876543210-1-x",
+        ".vt1-tmp-0123456789abcdef_fedcba9876543210-1-1",
+        ".vt1-tmp-0123456789abcdef-fedcba9876543210-000000001-1",
+        ".vt1-tmp-0123456789abcdef-fedcba9876543210-1-00000000000000001",
+        "vt1-tmp-0123456789abcdef-fedcba9876543210-1-1", ".vt1-tmp-../../../../abcdef-1"}) {
     EXPECT_FALSE(file::parse_temporary_name(other)) << other;
   }
 }
