@@ -1,10 +1,12 @@
 // An element is NaN or infinite when its exponent bits are all ones: then adding the exponent's
 // lowest bit to them carries into the place of the sign. Nothing carries beyond it, so a 64-bit
-// word tests two or four elements in one addition, and compilers make vectors of words.
+// word tests two or four elements in one addition, and compilers make vectors of words, as wide as
+// the CPU has them: that is why the loop is in the checksum kernels.
 #include <algorithm>
+#include <array>
 #include <bit>
-#include <cstring>
 
+#include "identity/checksum_dispatch.h"
 #include "vitrove/value_format.h"
 
 namespace vitrove {
@@ -31,47 +33,30 @@ constexpr ExponentBits exponent_bits(DType dtype) {
   return {};
 }
 
-template <DType dtype>
-bool finite(std::span<const std::byte> rows) {
-  constexpr ExponentBits bits = exponent_bits(dtype);
-  constexpr std::size_t words = 64;  // a fixed count, for the vectoriser's sake
-  constexpr std::size_t step = words * sizeof(std::uint64_t);
-  const std::byte* at = rows.data();
-  std::size_t left = rows.size();
-  while (left > 0) {
-    std::uint64_t block[words];
-    const std::byte* source = at;
-    const std::size_t length = std::min(left, step);
-    if (length < step) {
-      std::memset(block, 0, sizeof block);  // zero is finite
-      std::memcpy(block, at, length);
-      source = reinterpret_cast<const std::byte*>(block);
-    }
-    std::uint64_t carries = 0;
-    for (std::size_t i = 0; i < words; ++i) {
-      std::uint64_t word;
-      std::memcpy(&word, source + i * sizeof word, sizeof word);
-      carries |= (word & bits.mask) + bits.lowest;
-    }
-    if ((carries & bits.carry) != 0) return false;
-    at += length;
-    left -= length;
-  }
-  return true;
+std::uint64_t scan_tail(std::span<const std::byte> rest, const ExponentBits& bits) {
+  std::array<std::byte, checksum::scan_block> block{};  // zero is finite
+  std::ranges::copy(rest, block.begin());
+  return checksum::best_kernel().scan(block.data(), 1, bits.mask, bits.lowest);
 }
 
 }  // namespace
 
 bool all_finite(std::span<const std::byte> rows, DType dtype) {
-  switch (dtype) {
-    case DType::float32:
-      return finite<DType::float32>(rows);
-    case DType::float16:
-      return finite<DType::float16>(rows);
-    case DType::bfloat16:
-      return finite<DType::bfloat16>(rows);
+  constexpr std::size_t blocks_at_once = 128;  // then an early NaN ends it
+  constexpr std::size_t step = blocks_at_once * checksum::scan_block;
+  const ExponentBits bits = exponent_bits(dtype);
+  while (!rows.empty()) {
+    const std::size_t blocks = std::min(rows.size(), step) / checksum::scan_block;
+    std::uint64_t carries =
+        checksum::best_kernel().scan(rows.data(), blocks, bits.mask, bits.lowest);
+    rows = rows.subspan(blocks * checksum::scan_block);
+    if (rows.size() < checksum::scan_block) {
+      carries |= scan_tail(rows, bits);
+      rows = {};
+    }
+    if ((carries & bits.carry) != 0) return false;
   }
-  return false;
+  return true;
 }
 
 }  // namespace vitrove

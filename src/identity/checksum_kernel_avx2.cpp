@@ -5,7 +5,7 @@ namespace vitrove::checksum {
 
 #if defined(__AVX2__)
 const Kernel* avx2_kernel() {
-  static const Kernel kernel{"avx2", reset, update, digest, hash64};
+  static const Kernel kernel{"avx2", reset, update, digest, hash64, scan};
   return &kernel;
 }
 #else

@@ -5,7 +5,7 @@ namespace vitrove::checksum {
 
 #if defined(__AVX512F__)
 const Kernel* avx512_kernel() {
-  static const Kernel kernel{"avx512", reset, update, digest, hash64};
+  static const Kernel kernel{"avx512", reset, update, digest, hash64, scan};
   return &kernel;
 }
 #else

@@ -4,7 +4,7 @@
 namespace vitrove::checksum {
 
 const Kernel* baseline_kernel() {
-  static const Kernel kernel{"baseline", reset, update, digest, hash64};
+  static const Kernel kernel{"baseline", reset, update, digest, hash64, scan};
   return &kernel;
 }
 
