@@ -6,11 +6,13 @@
 //   <root>/v1/ab/cd/.vt1-tmp-…     a value being written; renamed when it is whole
 //   <root>/v1/.vitrove-state       who writes here, with what capacity, and how much there is
 //
-// Whole or absent: a value is written to a temporary file beside its place, then renamed; a crash
-// leaves a temporary file, which is swept once it is older than `temporary_age` and its writer is
-// gone. Without `fsync` a power cut may leave a file of the right length with wrong bytes: readers
-// find that by the checksum. Anything but a regular file in a value's place is `io_error`; a put
-// removes it when it can. Files whose names are not ours are never touched, and not counted.
+// Whole or absent: a value is written to a temporary file beside its place, then renamed. A crash
+// leaves a temporary file. The next count removes those of writers that are certainly dead (their
+// process was on this host, and is gone), and those older than `temporary_age` of writers that have
+// not shown themselves for five minutes; until then, what was really written of them counts.
+// Without `fsync` a power cut may leave a file of the right length with wrong bytes: readers find
+// that by the checksum. Anything but a regular file in a value's place is `io_error`; a put removes
+// it when it can. Files whose names are not ours are never touched, and not counted.
 //
 // Capacity: counted is each file's size rounded up to 4 KiB, or what the file system has allocated
 // for it if that is more, and the directories. It holds across restarts and writers. Of differing
@@ -18,8 +20,13 @@
 // before it writes them, a 64th of the capacity at a time and 64 MiB at most; when they run out,
 // one evictor, elected by a lease in the state file, counts what is there and removes what was used
 // longest ago until a 16th of the capacity is free. So disk use never exceeds the capacity by more
-// than what the other writers have reserved and not yet written: 64 MiB each. Use is noted in the
+// than what the other writers have reserved and not yet written: 64 MiB each. What the
+// dead had reserved is forgotten with the next count, and no reason to evict. Use is noted in the
 // modification time, at most once a minute.
+//
+// A put waits within its deadline for the count and the eviction that it needs. It answers
+// `no_space` when nothing can be removed for it and that stays so until the deadline, or for ten
+// seconds; nothing is evicted for a put that would not fit even then.
 //
 // Errors never leave as anything but a StoreResult with its errno. Construction touches no disk
 // (unless `strict`); whether the directory is usable is found out in the background, over and over

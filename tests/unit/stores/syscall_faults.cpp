@@ -23,7 +23,7 @@ struct Slot {
 
 struct Slots {
   std::mutex mutex;
-  std::array<Slot, 9> slots;
+  std::array<Slot, 10> slots;
   Slot& of(Syscall call) { return slots.at(static_cast<std::size_t>(call)); }
 };
 
@@ -112,6 +112,9 @@ int link(const char* old_path, const char* new_path) noexcept {
 }
 int mkdir(const char* path, mode_t mode) noexcept {
   return static_cast<int>(call_or_fail(Syscall::mkdir, SYS_mkdirat, AT_FDCWD, path, mode));
+}
+int unlink(const char* path) noexcept {
+  return static_cast<int>(call_or_fail(Syscall::unlink, SYS_unlinkat, AT_FDCWD, path, 0));
 }
 int flock(int fd, int operation) noexcept {
   return static_cast<int>(call_or_fail(Syscall::flock, SYS_flock, fd, operation));

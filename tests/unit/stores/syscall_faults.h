@@ -17,7 +17,8 @@ enum class Syscall {
   link,
   mkdir,
   flock,
-  fstatat
+  fstatat,
+  unlink
 };
 
 struct FaultPlan {
