@@ -73,7 +73,7 @@ int Evictor::begin() {
   return taken ? 0 : EBUSY;
 }
 
-int Evictor::keep_lease(std::stop_token stop) {
+int Evictor::keep_lease(const std::stop_token& stop) {
   if (stop.stop_requested()) return ECANCELED;
   if (Clock::now() - renewed_ < lease_ / 4) return 0;
   bool ours = false;
@@ -85,7 +85,7 @@ int Evictor::keep_lease(std::stop_token stop) {
   return error == 0 && !ours ? ECANCELED : error;
 }
 
-int Evictor::count(std::stop_token stop) {
+int Evictor::count(const std::stop_token& stop) {
   int lost = 0;
   WalkVisitor visitor;
   visitor.on_directory = [&](const struct stat& status) {
@@ -129,7 +129,7 @@ bool Evictor::is_orphan(const ProcessIdentity& writer, std::int64_t modified) co
   return !begun_.has_writer(writer.token) && wall_clock_ns() - modified >= temporary_age_.count();
 }
 
-int Evictor::trim(const Order& order, std::stop_token stop) {
+int Evictor::trim(const Order& order, const std::stop_token& stop) {
   const std::uint64_t capacity = begun_.capacity();
   std::uint64_t granted = 0;  // since begin(), whether count() has seen it or not
   if (const int error = update([&](DirectoryState& state) {

@@ -32,7 +32,7 @@ class Evictor {
   // Takes the lease. 0; EBUSY when another has it; or errno.
   int begin();
   // Sees every file, and removes temporary ones that nobody will finish.
-  int count(std::stop_token stop);
+  int count(const std::stop_token& stop);
   struct Order {
     std::uint64_t room = 0;   // bytes that shall fit
     std::uint64_t least = 0;  // of these, what has to: else nothing is removed for the rest
@@ -40,7 +40,7 @@ class Evictor {
     // Of puts that were granted before begin() and may have been missed by count().
     std::uint64_t unseen = 0;
   };
-  int trim(const Order& order, std::stop_token stop);
+  int trim(const Order& order, const std::stop_token& stop);
   // Writes down what there is and gives the lease back.
   int publish(std::uint64_t unseen);
   // Gives the lease back without a word.
@@ -60,7 +60,7 @@ class Evictor {
   };
 
   bool may_take(const std::optional<EvictorLease>& lease);
-  int keep_lease(std::stop_token stop);
+  int keep_lease(const std::stop_token& stop);
   int update(const std::function<void(DirectoryState&)>& change);
   void see(int directory_fd, std::string_view first, std::string_view second,
            std::string_view name);
