@@ -29,6 +29,9 @@ class NoPreprocessor final : public Preprocessor {
  public:
   std::string_view family() const override { return "none"; }
   ResolvedParams resolve(Modality, std::string_view) const override { return {}; }
+  std::uint64_t bytes_beside(std::uint32_t, std::uint32_t, const ResolvedParams&) const override {
+    return 0;
+  }
   PreprocessedItem run(const RgbImage&, const ResolvedParams&) const override { return {}; }
   std::vector<PipelineVersion> versions() const override { return {}; }
 };

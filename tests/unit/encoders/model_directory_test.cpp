@@ -216,6 +216,9 @@ class MeddlingPreprocessor final : public Preprocessor {
   explicit MeddlingPreprocessor(std::function<void()> meddle) : meddle_(std::move(meddle)) {}
   std::string_view family() const override { return "fixed"; }
   ResolvedParams resolve(Modality, std::string_view) const override { return {}; }
+  std::uint64_t bytes_beside(std::uint32_t, std::uint32_t, const ResolvedParams&) const override {
+    return 0;
+  }
   PreprocessedItem run(const RgbImage&, const ResolvedParams&) const override {
     meddle_();
     return small_item();
