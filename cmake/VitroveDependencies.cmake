@@ -13,7 +13,7 @@ find_package(ZLIB REQUIRED)
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
 
 if(VITROVE_BUILD_SERVER)
-  find_package(Boost 1.74 REQUIRED)
+  find_package(Boost 1.75 REQUIRED)  # the first with Boost.JSON
   find_package(prometheus-cpp REQUIRED CONFIG)
   find_package(CLI11 REQUIRED)
   pkg_check_modules(TOMLPLUSPLUS REQUIRED IMPORTED_TARGET tomlplusplus)

@@ -8,13 +8,14 @@
 // detail()  is for logs only and may hold any of these except secrets.
 // item()    is the 0-based index of the item at fault within its request, or -1.
 //
-// No exception leaves a worker thread: each thread's outermost function catches everything and
-// turns it into an Error kept with the work item.
+// No exception leaves a worker thread: what work throws is caught around it and becomes an Error
+// kept with the work item, or a log line where nobody waits for one.
 #pragma once
 
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace vitrove {
 

@@ -27,6 +27,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -110,13 +111,16 @@ void require_supported(Modality modality);
 struct DecodedImage {
   RgbImage image;  // upright
   MediaFormat format = MediaFormat::unknown;
-  MemoryLease lease;  // of the pixels; empty without a budget
+  MemoryLease lease;  // of the pixels, and what goes beside them; empty without a budget
 };
 
 struct DecodeContext {
   MemoryBudget* budget = nullptr;  // none: limits per item only
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   std::stop_token cancel;
+  // What the caller will take beside the upright picture of these sides; asked before anything is
+  // allocated, and part of the lease until the caller shrinks it. What it throws comes out.
+  std::function<std::uint64_t(std::uint32_t width, std::uint32_t height)> bytes_beside = {};
 };
 
 DecodedImage decode_image(std::span<const std::byte> bytes, const ImageLimits& limits,

@@ -1,7 +1,9 @@
-// MemoryBudget: a bound on the bytes that all pictures being decoded may take together.
+// MemoryBudget: a bound on the bytes that all pictures being decoded, and what is made of them, may
+// take together.
 //
 // Limits per picture (media.h) do not bound fifty large pictures at once (field case B83). So a
-// decoder asks the budget for its peak need, known from the file's header, before it allocates. Who
+// decoder asks the budget for its peak need, known from the file's header, before it allocates (and
+// for what preprocessing will need: a small picture may become a large tensor). Who
 // does not get it waits in line, first come first served (a large picture is not starved by small
 // ones), until its deadline, and is then answered with 503. A need beyond the whole budget is a 413
 // at once. The lease travels with the picture and gives its bytes back when that is destroyed.

@@ -1,7 +1,7 @@
 // Model fingerprint: the digest of a model's weights and of every setting that can change its
 // output. It namespaces every key (field cases B26, B38) and stands in every stored header.
 //
-// Weight files are hashed whole, by content and not by name, once at start.
+// Weight files are hashed whole, by content and not by name, whenever a model is loaded.
 #pragma once
 
 #include <filesystem>

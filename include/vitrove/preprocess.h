@@ -70,6 +70,12 @@ class Preprocessor {
   // empty. Throws Error{unsupported_format} for a modality that the family does not take.
   virtual ResolvedParams resolve(Modality modality, std::string_view kwargs) const = 0;
 
+  // How many bytes run() takes beside a picture of these sides, tensors included: asked for before
+  // the picture is decoded, since a small one may be blown up. Throws what run() would throw about
+  // the sizes.
+  virtual std::uint64_t bytes_beside(std::uint32_t width, std::uint32_t height,
+                                     const ResolvedParams& params) const = 0;
+
   // `params` come from this object's resolve().
   virtual PreprocessedItem run(const RgbImage& image, const ResolvedParams& params) const = 0;
 

@@ -15,7 +15,8 @@
 //
 // The creator is the same kind of function that a built-in backend registers, and the store is held
 // to the same contract. What either throws becomes a message or `io_error`; nothing is thrown
-// across. A host older or newer than the plugin is served as far as its structs reach.
+// across. A claim's token has at most 63 characters; a longer one is an `io_error`. A host older or
+// newer than the plugin is served as far as its structs reach.
 //
 // Header-only; a plugin links the library (vitrove::vitrove) for EmbeddingStore itself.
 #pragma once
@@ -223,7 +224,12 @@ inline void batch_remove(vitrove_store* handle, const vitrove_key* keys, std::si
 }
 
 inline void capabilities(vitrove_store* handle, vitrove_capabilities* out) noexcept {
-  const StoreCapabilities all = store_of(handle).capabilities();
+  StoreCapabilities all;
+  try {
+    all = store_of(handle).capabilities();
+  } catch (...) {
+    all = {};  // a store that cannot even say what it can do: the least
+  }
   fill(out, {.struct_size = sizeof(vitrove_capabilities),
              .can_remove = all.can_remove,
              .can_list = all.can_list,
@@ -253,13 +259,25 @@ inline void health(vitrove_store* handle, vitrove_health* out) noexcept {
   fill(out, raw);
 }
 
+// Both are hints; the C functions have no way to say that one was not taken.
+template <typename Work>
+void try_to(Work work) noexcept {
+  try {
+    work();
+  } catch (...) {
+    return;
+  }
+}
+
 inline void register_buffer(vitrove_store* handle, void* base, std::uint64_t size) noexcept {
-  store_of(handle).register_buffer({static_cast<std::byte*>(base), size});
+  try_to([&] { store_of(handle).register_buffer({static_cast<std::byte*>(base), size}); });
 }
 
 inline void unregister_buffer(vitrove_store* handle, void* base, std::uint64_t size) noexcept {
-  store_of(handle).unregister_buffer({static_cast<std::byte*>(base), size});
+  try_to([&] { store_of(handle).unregister_buffer({static_cast<std::byte*>(base), size}); });
 }
+
+constexpr std::size_t token_size = 64;  // the NUL included
 
 inline vitrove_result list(vitrove_store* handle, int with_header,
                            int (*visit)(void* cookie, const vitrove_listed*), void* cookie,
@@ -283,10 +301,16 @@ inline vitrove_result list(vitrove_store* handle, int with_header,
 inline vitrove_result claim(vitrove_store* handle, const vitrove_key* key, std::int64_t ttl_ms,
                             char* token, const vitrove_context* context) noexcept {
   return answer_one([&] {
+    const Call call(context);
     ClaimToken ours;
     const StoreResult result = store_of(handle).claim(
-        key_of(*key), std::chrono::milliseconds(ttl_ms), ours, Call(context).context());
-    set_text(token, 64, ours.value.c_str());
+        key_of(*key), std::chrono::milliseconds(ttl_ms), ours, call.context());
+    if (ours.value.size() >= token_size) {
+      // Cut short it would neither renew nor release.
+      store_of(handle).release(key_of(*key), ours, ClaimOutcome::not_stored, call.context());
+      return StoreResult{StoreStatus::io_error};
+    }
+    set_text(token, token_size, ours.value.c_str());
     return result;
   });
 }

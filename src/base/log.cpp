@@ -121,6 +121,15 @@ std::shared_ptr<spdlog::logger> logger() {
   return spdlog::default_logger();
 }
 
+void try_log_error(std::string_view what, std::string_view why) noexcept {
+  try {
+    logger()->error("{}: {}", what, why);
+  } catch (...) {
+    // Want of memory, mostly; there is nobody left to tell.
+    return;
+  }
+}
+
 std::optional<std::uint64_t> LogThrottle::allow(Clock::time_point now) {
   const Clock::rep ticks = now.time_since_epoch().count();
   Clock::rep next = next_.load(std::memory_order_relaxed);

@@ -31,6 +31,9 @@ void set_up_logging(spdlog::level::level_enum level, LogFormat format);
 
 std::shared_ptr<spdlog::logger> logger();
 
+// For places that nothing may leave: an error line, or none when not even that can be written.
+void try_log_error(std::string_view what, std::string_view why) noexcept;
+
 // Says a thing at most once per interval. A member of whatever has something to say, so that two
 // stores do not silence each other.
 class LogThrottle {

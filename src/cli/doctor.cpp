@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/http_client.h"
 #include "cli/options.h"
+#include "cli/output.h"
 #include "cli/store_access.h"
 #include "vitrove/embedding_store_factory.h"
 #include "vitrove/encoder.h"
@@ -62,6 +63,14 @@ EmbeddingKey probe_key() {
   return {sha256("vitrove doctor " + std::to_string(now) + " " + std::to_string(getpid()))};
 }
 
+std::string said(const std::string& what, const StoreResult& result) {
+  std::string says = what + ": " + std::string(to_string(result.status));
+  if (result.error_number != 0) {
+    says += std::string(" (") + strerrordesc_np(result.error_number) + ")";
+  }
+  return says;
+}
+
 // Put, get, compare, remove. Empty when all went well.
 std::string round_trip(EmbeddingStore& store) {
   const EmbeddingKey key = probe_key();
@@ -71,103 +80,97 @@ std::string round_trip(EmbeddingStore& store) {
   const ConstBuffer out(value);
   const StoreResult put =
       store.batch_put(std::span(&key, 1), std::span(&out, 1), PutMode::if_absent, context).front();
-  if (!put.ok()) {
-    std::string says = "a put failed: " + std::string(to_string(put.status));
-    if (put.error_number != 0) says += std::string(" (") + strerrordesc_np(put.error_number) + ")";
-    return says;
-  }
+  if (!put.ok()) return said("a put failed", put);
   std::vector<std::byte> back(value.size());
   const MutableBuffer in(back);
   const StoreResult got = store.batch_get(std::span(&key, 1), std::span(&in, 1), context).front();
-  if (store.capabilities().can_remove) store.batch_remove(std::span(&key, 1), context);
-  if (!got.ok())
-    return "what was put could not be read back: " + std::string(to_string(got.status));
+  StoreResult removed;
+  if (store.capabilities().can_remove) {
+    removed = store.batch_remove(std::span(&key, 1), context).front();
+  }
+  if (!got.ok()) return said("what was put could not be read back", got);
   if (back != value) return "what was read back differs from what was put";
+  if (!removed.ok()) return said("what was put could not be removed", removed);
   return {};
 }
 
-Finding check_store(const std::string& url) {
-  Finding finding{"store " + (url.empty() ? "(default)" : redact_url(url)), {}, {}};
-  try {
-    const auto store = open_store(url);
-    const std::string trouble = round_trip(*store);
-    const StoreHealth health = store->health();
-    if (!trouble.empty()) {
-      finding.state = Finding::State::bad;
-      finding.says = trouble + (health.detail.empty() ? "" : "; " + health.detail);
-      return finding;
-    }
-    finding.says = "put, get and remove work";
-    if (health.bytes && health.capacity)
-      finding.says +=
-          "; " + format_bytes(*health.bytes) + " of " + format_bytes(*health.capacity) + " used";
-    if (health.state != StoreState::ready) {
-      finding.state = Finding::State::warning;
-      finding.says += "; " + health.detail;
-    }
-  } catch (const Error& error) {
+Finding check_store(const std::string& what, const std::string& url) {
+  Finding finding{what, {}, {}};
+  const auto store = open_store(url);
+  const std::string trouble = round_trip(*store);
+  const StoreHealth health = store->health();
+  if (!trouble.empty()) {
     finding.state = Finding::State::bad;
-    finding.says = error.what();
+    finding.says = trouble + (health.detail.empty() ? "" : "; " + health.detail);
+    return finding;
+  }
+  finding.says = store->capabilities().can_remove
+                     ? "put, get and remove work"
+                     : "put and get work; it cannot remove, so a value of 1 KiB stays";
+  if (health.bytes && health.capacity)
+    finding.says +=
+        "; " + format_bytes(*health.bytes) + " of " + format_bytes(*health.capacity) + " used";
+  if (health.state != StoreState::ready) {
+    finding.state = Finding::State::warning;
+    finding.says += "; " + health.detail;
   }
   return finding;
 }
 
 Finding check_encoder(const DoctorArguments& arguments) {
-  Finding finding{"encoder " + arguments.encoder, {}, {}};
-  try {
-    const auto encoder =
-        make_encoder(arguments.encoder, {.execution_provider = arguments.execution_provider});
-    const EncoderInfo& info = encoder->info();
-    finding.says = info.name + ": dim " + std::to_string(info.dim) + ", " +
-                   std::string(to_string(info.dtype)) + ", fingerprint " +
-                   to_hex(info.fingerprint).substr(0, 16);
-  } catch (const Error& error) {
-    finding.state = Finding::State::bad;
-    finding.says = error.what();
-    if (!error.detail().empty()) finding.says += " (" + error.detail() + ")";
-  }
-  return finding;
+  const auto encoder =
+      make_encoder(arguments.encoder, {.execution_provider = arguments.execution_provider});
+  const EncoderInfo& info = encoder->info();
+  return {"encoder " + arguments.encoder, Finding::State::good,
+          info.name + ": dim " + std::to_string(info.dim) + ", " +
+              std::string(to_string(info.dtype)) + ", fingerprint " +
+              to_hex(info.fingerprint).substr(0, 16)};
 }
 
 Finding check_pool(const DoctorArguments& arguments) {
-  Finding finding{"pool of " + format_bytes(arguments.pool_size), {}, {}};
-  try {
-    const PagePool pool({.pool_bytes = arguments.pool_size,
-                         .pin_memory = arguments.pin_memory,
-                         .huge_pages = arguments.huge_pages});
-    finding.says =
-        std::to_string(pool.total_pages()) + " pages of " + format_bytes(pool.page_bytes());
-    for (const std::string& warning : pool.warnings()) {
-      finding.state = Finding::State::warning;
-      finding.says += "; " + warning;
-    }
-  } catch (const Error& error) {
-    finding.state = Finding::State::bad;
-    finding.says = error.what();
+  const PagePool pool({.pool_bytes = arguments.pool_size,
+                       .pin_memory = arguments.pin_memory,
+                       .huge_pages = arguments.huge_pages});
+  Finding finding{
+      "pool of " + format_bytes(arguments.pool_size), Finding::State::good,
+      std::to_string(pool.total_pages()) + " pages of " + format_bytes(pool.page_bytes())};
+  for (const std::string& warning : pool.warnings()) {
+    finding.state = Finding::State::warning;
+    finding.says += "; " + warning;
   }
   return finding;
 }
 
 Finding check_server(const DoctorArguments& arguments) {
-  Finding finding{"server " + arguments.server, {}, {}};
-  try {
-    HttpClient client(arguments.server, arguments.api_key);
-    client.set_timeout(std::chrono::seconds(10));
-    client.expect("GET", "/health");
-    const HttpReply ready = client.request("GET", "/ready");
-    if (ready.status != 200) {
-      finding.state = Finding::State::warning;
-      finding.says = "alive, but not ready (draining, or its encoder is stuck)";
-      return finding;
-    }
-    client.expect("GET", "/health_generate");
-    finding.says = "alive, ready, and its encoder works";
-  } catch (const Error& error) {
-    finding.state = Finding::State::bad;
-    finding.says = error.what();
-    if (!error.detail().empty()) finding.says += " (" + error.detail() + ")";
+  const std::string what = "server " + arguments.server;
+  HttpClient client(arguments.server, arguments.api_key);
+  client.set_timeout(std::chrono::seconds(10));
+  client.expect("GET", "/health");
+  const HttpReply ready = client.request("GET", "/ready");
+  if (ready.status != 200) {
+    return {what, Finding::State::warning,
+            "alive, but not ready (draining, or its encoder is stuck)"};
   }
-  return finding;
+  client.expect("GET", "/health_generate");
+  return {what, Finding::State::good, "alive, ready, and its encoder works"};
+}
+
+// Whatever a check throws is what it found; the others go on.
+template <typename Check>
+Finding outcome_of(const std::string& what, Check check) {
+  try {
+    return check();
+  } catch (const Error& error) {
+    const std::string detail = error.detail().empty() ? "" : " (" + error.detail() + ")";
+    return {what, Finding::State::bad, error.what() + detail};
+  } catch (const std::exception& error) {
+    return {what, Finding::State::bad, error.what()};
+  }
+}
+
+Finding store_outcome(const std::string& url) {
+  const std::string what = "store " + (url.empty() ? "(default)" : redact_url(url));
+  return outcome_of(what, [&] { return check_store(what, url); });
 }
 
 std::string_view word(Finding::State state) {
@@ -188,7 +191,7 @@ void print(const Findings& findings, bool as_json) {
     for (const Finding& finding : findings)
       list.push_back(
           {{"what", finding.what}, {"state", word(finding.state)}, {"says", finding.says}});
-    std::puts(list.dump().c_str());
+    std::puts(json_line(list).c_str());
     return;
   }
   for (const Finding& finding : findings)
@@ -198,13 +201,18 @@ void print(const Findings& findings, bool as_json) {
 
 int doctor(const DoctorArguments& arguments) {
   Findings findings;
-  for (const std::string& url : arguments.stores) findings.push_back(check_store(url));
-  if (!arguments.encoder.empty()) findings.push_back(check_encoder(arguments));
+  for (const std::string& url : arguments.stores) findings.push_back(store_outcome(url));
+  if (!arguments.encoder.empty()) {
+    findings.push_back(
+        outcome_of("encoder " + arguments.encoder, [&] { return check_encoder(arguments); }));
+  }
   if (!arguments.server.empty()) {
-    findings.push_back(check_server(arguments));
+    findings.push_back(
+        outcome_of("server " + arguments.server, [&] { return check_server(arguments); }));
   } else {
-    if (arguments.stores.empty()) findings.push_back(check_store(""));
-    findings.push_back(check_pool(arguments));
+    if (arguments.stores.empty()) findings.push_back(store_outcome(""));
+    findings.push_back(outcome_of("pool of " + format_bytes(arguments.pool_size),
+                                  [&] { return check_pool(arguments); }));
   }
   std::string names;
   for (const std::string& name : EmbeddingStoreFactory::with_builtins().available())

@@ -1,9 +1,8 @@
 // vitrove encode FILE...: encodes pictures and says where each embedding came from.
 //
 // With --server (several may be given) the files are sent there: items are spread, and an item
-// whose server is away goes to another. Without, the pipeline runs in this process with --encoder
-// and
-// --store, and the command waits for its puts.
+// whose server is away goes to another. Without it, the pipeline runs in this process, with
+// --encoder and --store, and the command waits for its puts.
 
 #include <algorithm>
 #include <atomic>
@@ -130,13 +129,22 @@ std::string request_body(const EncodeArguments& arguments, std::span<const std::
   return body.dump();
 }
 
+// Whatever is odd about a reply is its server's fault, and another server may do better.
+json first_item(const std::string& metadata) {
+  try {
+    return json::parse(metadata).at("items").at(0);
+  } catch (const json::exception& error) {
+    throw Error(ErrorCode::internal, "the server's reply is malformed", error.what());
+  }
+}
+
 void read_reply(const std::string& reply, bool with_rows, Outcome& outcome) {
   if (!with_rows) {
-    outcome.item = json::parse(reply).at("items").at(0);
+    outcome.item = first_item(reply);
     return;
   }
   SafetensorsReply tensors = parse_safetensors(reply);
-  outcome.item = json::parse(tensors.metadata).at("items").at(0);
+  outcome.item = first_item(tensors.metadata);
   outcome.rows = std::move(tensors.rows);
   outcome.dim = tensors.dim;
   outcome.dtype = tensors.dtype;
@@ -238,7 +246,7 @@ void print_json(const std::vector<Outcome>& outcomes) {
     } else {
       line["error"] = {{"code", to_string(outcome.code)}, {"message", outcome.error}};
     }
-    std::puts(line.dump().c_str());
+    std::puts(json_line(line).c_str());
   }
 }
 
@@ -280,7 +288,7 @@ void write_output(const std::string& path, std::vector<Outcome>& outcomes) {
     tensors.push_back({"embedding." + std::to_string(tensors.size()), outcome.dtype, outcome.dim,
                        std::move(outcome.rows)});
   }
-  write_safetensors(path, tensors, json{{"items", facts}}.dump());
+  write_safetensors(path, tensors, json_line({{"items", facts}}));
 }
 
 int finish(const EncodeArguments& arguments, std::vector<Outcome>& outcomes) {

@@ -41,8 +41,14 @@ ErrorCode code_of(long status) {
 }  // namespace
 
 struct HttpClient::Handle {
-  CURL* curl = curl_easy_init();
+  Handle() {
+    if (curl == nullptr) throw Error(ErrorCode::unavailable, "libcurl cannot be used here");
+  }
   ~Handle() { curl_easy_cleanup(curl); }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+
+  CURL* curl = curl_easy_init();
 };
 
 HttpClient::HttpClient(std::string base, std::string api_key)
@@ -94,6 +100,23 @@ std::string HttpClient::expect(const std::string& method, const std::string& pat
   HttpReply reply = request(method, path, body);
   if (reply.status >= 400) throw_reply_error(reply);
   return std::move(reply.body);
+}
+
+std::string query_value(std::string_view text) {
+  constexpr std::string_view digits = "0123456789ABCDEF";
+  constexpr std::string_view plain = "-._~";
+  std::string result;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool is_alphanumeric =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (is_alphanumeric || plain.find(c) != std::string_view::npos) {
+      result += c;
+    } else {
+      result += {'%', digits[byte >> 4U], digits[byte & 15U]};
+    }
+  }
+  return result;
 }
 
 void throw_reply_error(const HttpReply& reply) {

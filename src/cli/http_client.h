@@ -39,6 +39,9 @@ class HttpClient {
   std::chrono::milliseconds timeout_{120'000};
 };
 
+// `text` as a value in a query: everything but letters, digits and "-._~" is percent-encoded.
+std::string query_value(std::string_view text);
+
 // Throws the Error that a reply's body describes.
 [[noreturn]] void throw_reply_error(const HttpReply& reply);
 

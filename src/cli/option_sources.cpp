@@ -1,7 +1,9 @@
 #include "cli/option_sources.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <charconv>
 #include <cstdlib>
 #include <sstream>
 
@@ -23,10 +25,16 @@ std::string environment_name(const std::string& option) {
   return name;
 }
 
-bool is_given(const Words& words, const std::string& option) {
-  const std::string flag = "--" + option;
-  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
-    return word == flag || word.starts_with(flag + "=");
+// Under any of its names, short or long.
+bool is_given(const Words& words, const CLI::Option& option) {
+  return std::ranges::any_of(words, [&](const std::string& word) {
+    const auto is_long = [&](const std::string& name) {
+      const std::string flag = "--" + name;
+      return word == flag || word.starts_with(flag + "=");
+    };
+    const auto is_short = [&](const std::string& name) { return word.starts_with("-" + name); };
+    return std::ranges::any_of(option.get_lnames(), is_long) ||
+           std::ranges::any_of(option.get_snames(), is_short);
   });
 }
 
@@ -60,15 +68,19 @@ std::vector<std::string> split_words(const std::string& text) {
   return words;
 }
 
+// Every digit, and no exponent: sizes and durations know none.
+std::string float_text(double number) {
+  std::array<char, 512> text;
+  const auto [end, error] =
+      std::to_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+  return {text.data(), end};
+}
+
 std::string toml_text(const toml::node& node, const std::string& key) {
   if (const auto text = node.value_exact<std::string>()) return *text;
   if (const auto number = node.value_exact<std::int64_t>()) return std::to_string(*number);
   if (const auto flag = node.value_exact<bool>()) return *flag ? "true" : "false";
-  if (const auto number = node.value_exact<double>()) {
-    std::ostringstream out;
-    out << *number;
-    return out.str();
-  }
+  if (const auto number = node.value_exact<double>()) return float_text(*number);
   throw Error(ErrorCode::invalid_argument, "configuration file: '" + key + "' has an odd type");
 }
 
@@ -107,6 +119,18 @@ const CLI::App* chosen_subcommand(const CLI::App& app, const Words& words) {
   return nullptr;
 }
 
+// The first of the option's long names that is set.
+void add_environment(Words& out, const CLI::Option& option) {
+  for (const std::string& name : option.get_lnames()) {
+    const std::string variable = environment_name(name);
+    const auto value = environment(variable);
+    if (!value) continue;
+    append(out, option, name, is_repeatable(option) ? split_words(*value) : Words{*value},
+           variable);
+    return;
+  }
+}
+
 void add_file(Words& out, const CLI::App& command, const toml::table& table,
               const Words& already_given) {
   for (const auto& [key, node] : table) {
@@ -120,7 +144,7 @@ void add_file(Words& out, const CLI::App& command, const toml::table& table,
       throw Error(ErrorCode::invalid_argument, "configuration file: unknown option '" + name +
                                                    "'; 'vitrove " + command.get_name() +
                                                    " --help' lists them");
-    if (!is_given(already_given, name))
+    if (!is_given(already_given, *option))
       append(out, *option, name, toml_values(node, name), "configuration file: '" + name + "'");
   }
 }
@@ -133,15 +157,8 @@ std::vector<std::string> with_option_sources(const CLI::App& app, Words words) {
 
   Words extra;
   for (const CLI::Option* option : command->get_options()) {
-    if (option->get_lnames().empty()) continue;
-    const std::string& name = option->get_lnames().front();
-    if (name == "help" || is_given(words, name)) continue;
-    const std::string variable = environment_name(name);
-    const auto value = environment(variable);
-    if (!value) continue;
-    append(extra, *option, name,
-           is_repeatable(*option) ? split_words(*value) : std::vector<std::string>{*value},
-           variable);
+    if (is_given(words, *option) || option->check_lname("help")) continue;
+    add_environment(extra, *option);
   }
   if (command->get_option_no_throw("--config") != nullptr) {
     if (const auto path = config_path(words)) {

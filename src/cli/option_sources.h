@@ -6,8 +6,9 @@
 //   --store A --store B   VITROVE_STORE="A B"         store = ["A", "B"]
 //   --pin-memory          VITROVE_PIN_MEMORY=1        pin-memory = true
 //
-// The file's keys may stand at the top or in a table named like the subcommand. Unknown keys are
-// Error{invalid_argument}; so is a VITROVE_ variable with a bad value, but not an unknown one.
+// An option with several names may be given by any of them everywhere. The file's keys may stand at
+// the top or in a table named like the subcommand. Unknown keys are Error{invalid_argument}; so is
+// a VITROVE_ variable with a bad value, but not an unknown one.
 #pragma once
 
 #include <string>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 namespace vitrove::cli {
@@ -50,6 +51,10 @@ void Progress::draw(const std::string& label) {
   if (now - last_line_ < std::chrono::seconds(5)) return;
   last_line_ = now;
   std::fprintf(stderr, "%zu of %zu done\n", done_, total_);
+}
+
+std::string json_line(const nlohmann::json& value) {
+  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string format_age(std::chrono::system_clock::time_point when) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 namespace vitrove::cli {
 
 // Columns as wide as their widest cell; numbers are the caller's to format.
@@ -38,6 +40,9 @@ class Progress {
   bool terminal_;
   std::chrono::steady_clock::time_point last_line_;
 };
+
+// One line of JSON. Names of files need not be UTF-8: what is none becomes U+FFFD.
+std::string json_line(const nlohmann::json& value);
 
 // "2 min ago", for listings.
 std::string format_age(std::chrono::system_clock::time_point when);

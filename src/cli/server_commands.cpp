@@ -33,8 +33,7 @@ void add_server_arguments(CLI::App& command, ServerArguments& arguments) {
 int flush(const ServerArguments& arguments) {
   HttpClient client(arguments.server, arguments.key);
   std::string path = "/flush?scope=" + arguments.scope;
-  if (!arguments.model.empty())
-    path += "&model=" + (arguments.model == "*" ? std::string("%2A") : arguments.model);
+  if (!arguments.model.empty()) path += "&model=" + query_value(arguments.model);
   const std::string body = client.expect("POST", path);
   if (arguments.as_json) {
     std::puts(body.c_str());

@@ -33,20 +33,35 @@ struct Job {
 
 using Jobs = std::vector<Job>;
 
-Error cancelled_error() { return {ErrorCode::cancelled, "the request was cancelled"}; }
+std::exception_ptr make_error(ErrorCode code, const char* message, std::string detail = {}) {
+  return std::make_exception_ptr(Error(code, message, std::move(detail)));
+}
+
+// Made beforehand: when memory has run out, the answer that says so must not need any.
+struct ReadyErrors {
+  std::exception_ptr cancelled = make_error(ErrorCode::cancelled, "the request was cancelled");
+  std::exception_ptr shut_down =
+      make_error(ErrorCode::unavailable, "the encoder is being shut down");
+  std::exception_ptr no_memory = make_error(ErrorCode::unavailable, "out of memory while encoding");
+  std::exception_ptr failed = make_error(ErrorCode::internal, "the encoder failed");
+};
 
 // The exception being handled, as an Error.
-std::exception_ptr current_error() {
+std::exception_ptr current_error(const ReadyErrors& ready) noexcept {
   try {
     throw;
   } catch (const Error&) {
     return std::current_exception();
   } catch (const std::bad_alloc&) {
-    return std::make_exception_ptr(Error(ErrorCode::unavailable, "out of memory while encoding"));
+    return ready.no_memory;
   } catch (const std::exception& error) {
-    return std::make_exception_ptr(Error(ErrorCode::internal, "the encoder failed", error.what()));
+    try {
+      return make_error(ErrorCode::internal, "the encoder failed", error.what());
+    } catch (...) {
+      return ready.failed;
+    }
   } catch (...) {
-    return std::make_exception_ptr(Error(ErrorCode::internal, "the encoder failed"));
+    return ready.failed;
   }
 }
 
@@ -54,15 +69,17 @@ std::exception_ptr current_error() {
 
 struct EncodeBatcher::Impl {
   Impl(std::shared_ptr<Encoder> the_encoder, BatcherOptions the_options)
-      : encoder(std::move(the_encoder)), options(the_options) {}
+      : encoder(std::move(the_encoder)), options(the_options) {
+    batch.reserve(std::min(options.max_batch_size, options.max_queue));
+  }
 
-  void work();
-  Jobs next_batch();
+  void work() noexcept;
+  bool next_batch();
   bool batch_is_complete() const;
-  Jobs take_batch();
+  void take_batch();
   void drop_cancelled();
-  void run(Jobs jobs);
-  bool run_together(Jobs& jobs);
+  void run();
+  bool run_together();
   void run_alone(Job& job);
   std::vector<EncoderOutput> encode(std::span<const PreprocessedItem* const> items);
   void check(const PreprocessedItem& item, const EncoderOutput& output) const;
@@ -71,6 +88,9 @@ struct EncodeBatcher::Impl {
 
   const std::shared_ptr<Encoder> encoder;
   const BatcherOptions options;
+  const ReadyErrors errors;
+  // What the thread is at; its own. Room for any batch, so that taking one needs no memory.
+  Jobs batch;
 
   mutable std::mutex mutex;  // guards what follows
   std::condition_variable changed;
@@ -112,39 +132,38 @@ bool EncodeBatcher::Impl::batch_is_complete() const {
   return static_cast<std::uint64_t>(alike) >= options.max_batch_size;
 }
 
-Jobs EncodeBatcher::Impl::take_batch() {
-  Jobs jobs;
-  const std::string batch_class = queue.front().batch_class;
-  for (auto job = queue.begin(); job != queue.end() && jobs.size() < options.max_batch_size;) {
-    if (job->batch_class != batch_class) {
+void EncodeBatcher::Impl::take_batch() {
+  for (auto job = queue.begin(); job != queue.end() && batch.size() < options.max_batch_size;) {
+    if (!batch.empty() && job->batch_class != batch.front().batch_class) {
       ++job;
       continue;
     }
-    jobs.push_back(std::move(*job));
+    batch.push_back(std::move(*job));
     job = queue.erase(job);
   }
-  return jobs;
 }
 
 void EncodeBatcher::Impl::drop_cancelled() {
-  std::erase_if(queue, [](Job& job) {
+  std::erase_if(queue, [this](Job& job) {
     if (!job.cancel.stop_requested()) return false;
-    job.promise.set_exception(std::make_exception_ptr(cancelled_error()));
+    job.promise.set_exception(errors.cancelled);
     return true;
   });
 }
 
-// Waits for work. Empty when it is time to stop.
-Jobs EncodeBatcher::Impl::next_batch() {
+// Waits for work. False when it is time to stop.
+bool EncodeBatcher::Impl::next_batch() {
   std::unique_lock lock(mutex);
   for (;;) {
     changed.wait(lock, [&] { return stopping || !queue.empty(); });
-    if (stopping) return {};
+    if (stopping) return false;
     const auto deadline = queue.front().arrived + options.max_wait;
     changed.wait_until(lock, deadline, [&] { return stopping || batch_is_complete(); });
-    if (stopping) return {};
+    if (stopping) return false;
     drop_cancelled();
-    if (!queue.empty()) return take_batch();
+    if (queue.empty()) continue;
+    take_batch();
+    return true;
   }
 }
 
@@ -186,7 +205,7 @@ void EncodeBatcher::Impl::finish(Job& job, EncoderOutput output, std::chrono::mi
   try {
     check(*job.item, output);
   } catch (...) {
-    fail(job, current_error());
+    fail(job, current_error(errors));
     return;
   }
   {
@@ -197,18 +216,18 @@ void EncodeBatcher::Impl::finish(Job& job, EncoderOutput output, std::chrono::mi
 }
 
 // False when the batch failed as a whole and nobody is answered yet.
-bool EncodeBatcher::Impl::run_together(Jobs& jobs) {
-  std::vector<const PreprocessedItem*> items;
-  for (const Job& job : jobs) items.push_back(job.item.get());
+bool EncodeBatcher::Impl::run_together() {
   std::vector<EncoderOutput> outputs;
   const auto start = Clock::now();
   try {
+    std::vector<const PreprocessedItem*> items;
+    for (const Job& job : batch) items.push_back(job.item.get());
     outputs = encode(items);
   } catch (...) {
     return false;
   }
-  const auto cost = since(start) / static_cast<std::int64_t>(jobs.size());
-  for (std::size_t i = 0; i < jobs.size(); ++i) finish(jobs[i], std::move(outputs[i]), cost);
+  const auto cost = since(start) / static_cast<std::int64_t>(batch.size());
+  for (std::size_t i = 0; i < batch.size(); ++i) finish(batch[i], std::move(outputs[i]), cost);
   return true;
 }
 
@@ -219,28 +238,28 @@ void EncodeBatcher::Impl::run_alone(Job& job) {
   try {
     outputs = encode(items);
   } catch (...) {
-    fail(job, current_error());
+    fail(job, current_error(errors));
     return;
   }
   finish(job, std::move(outputs.front()), since(start));
 }
 
-void EncodeBatcher::Impl::run(Jobs jobs) {
-  if (jobs.size() > 1 && run_together(jobs)) return;
-  for (Job& job : jobs) {
+void EncodeBatcher::Impl::run() {
+  if (batch.size() > 1 && run_together()) return;
+  for (Job& job : batch) {
     if (job.cancel.stop_requested()) {
-      job.promise.set_exception(std::make_exception_ptr(cancelled_error()));
+      job.promise.set_exception(errors.cancelled);
     } else {
       run_alone(job);
     }
   }
 }
 
-void EncodeBatcher::Impl::work() {
-  for (;;) {
-    Jobs jobs = next_batch();
-    if (jobs.empty()) return;
-    run(std::move(jobs));
+// Whatever the encoder throws is caught around its calls; nothing else here needs memory.
+void EncodeBatcher::Impl::work() noexcept {
+  while (next_batch()) {
+    run();
+    batch.clear();
   }
 }
 
@@ -257,17 +276,13 @@ EncodeBatcher::EncodeBatcher(std::shared_ptr<Encoder> encoder, BatcherOptions op
 }
 
 EncodeBatcher::~EncodeBatcher() {
-  std::deque<Job> rest;
   {
     const std::lock_guard lock(impl_->mutex);
     impl_->stopping = true;
-    rest.swap(impl_->queue);
+    for (Job& job : impl_->queue) job.promise.set_exception(impl_->errors.shut_down);
+    impl_->queue.clear();
   }
   impl_->changed.notify_all();
-  for (Job& job : rest) {
-    job.promise.set_exception(
-        std::make_exception_ptr(Error(ErrorCode::unavailable, "the encoder is being shut down")));
-  }
   impl_->thread.join();
 }
 
@@ -282,7 +297,7 @@ std::future<EncodeResult> EncodeBatcher::submit(std::shared_ptr<const Preprocess
   auto future = job.promise.get_future();
   {
     const std::lock_guard lock(impl_->mutex);
-    if (impl_->stopping) throw Error(ErrorCode::unavailable, "the encoder is being shut down");
+    if (impl_->stopping) std::rethrow_exception(impl_->errors.shut_down);
     if (impl_->queue.size() >= impl_->options.max_queue) impl_->drop_cancelled();
     if (impl_->queue.size() >= impl_->options.max_queue) {
       throw Error(ErrorCode::queue_full, "the encoder's queue is full");

@@ -1,10 +1,13 @@
 #include "vitrove/model_fingerprint.h"
 
+#include <array>
 #include <cerrno>
+#include <condition_variable>
 #include <cstring>
-#include <functional>
-#include <future>
-#include <utility>
+#include <exception>
+#include <mutex>
+#include <stop_token>
+#include <thread>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -57,6 +60,60 @@ void read_piece(int file, const std::filesystem::path& path, Piece& piece) {
   }
 }
 
+// Reads a file one piece ahead of whoever takes the pieces: the disk does not wait for the CPU.
+class ReadAhead {
+ public:
+  ReadAhead(int file, const std::filesystem::path& path)
+      : file_(file), path_(path), thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+  // The next piece, valid until the next call; one that is not full is the last.
+  const Piece& next() {
+    std::unique_lock lock(mutex_);
+    given_back_ = taken_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return filled_ > taken_ || error_; });
+    if (filled_ == taken_) std::rethrow_exception(error_);
+    return pieces_[taken_++ % pieces_.size()];
+  }
+
+ private:
+  void run(const std::stop_token& stop);
+
+  const int file_;
+  const std::filesystem::path& path_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::array<Piece, 2> pieces_;
+  // Counts of pieces.
+  std::size_t filled_ = 0;
+  std::size_t taken_ = 0;
+  std::size_t given_back_ = 0;
+  std::exception_ptr error_;
+  std::jthread thread_;  // last: it uses all the others
+};
+
+void ReadAhead::run(const std::stop_token& stop) {
+  bool is_last = false;
+  while (!is_last) {
+    std::unique_lock lock(mutex_);
+    const auto has_room = [this] { return filled_ - given_back_ < pieces_.size(); };
+    if (!changed_.wait(lock, stop, has_room)) return;
+    Piece& piece = pieces_[filled_ % pieces_.size()];
+    lock.unlock();
+    std::exception_ptr error;
+    try {
+      read_piece(file_, path_, piece);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    lock.lock();
+    error_ = error;
+    filled_ += error ? 0 : 1;
+    is_last = error || !piece.is_full();
+    changed_.notify_all();
+  }
+}
+
 }  // namespace
 
 Digest256 model_fingerprint(const FingerprintParts& parts) {
@@ -83,20 +140,13 @@ Digest256 digest_file(const std::filesystem::path& path) {
   require_regular(file.get(), path);
   ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
 
-  // The next piece is read while this one is hashed: the disk does not wait for the CPU.
-  Piece piece;
-  Piece next;
+  ReadAhead ahead(file.get(), path);
   Sha256 hash;
-  read_piece(file.get(), path, piece);
-  while (piece.is_full()) {
-    auto reading =
-        std::async(std::launch::async, read_piece, file.get(), std::cref(path), std::ref(next));
+  for (;;) {
+    const Piece& piece = ahead.next();
     hash.update(piece.bytes());
-    reading.get();
-    std::swap(piece, next);
+    if (!piece.is_full()) return hash.finish();
   }
-  hash.update(piece.bytes());
-  return hash.finish();
 }
 
 }  // namespace vitrove

@@ -56,9 +56,14 @@ void DecodeJob::reserve(std::uint64_t width, std::uint64_t height, Orientation o
                         std::uint64_t scratch_bytes) {
   if (context_.budget == nullptr) return;
   const std::uint64_t pictures = needs_second_buffer(orientation) ? 2 : 1;
-  // Decoding and turning do not overlap, so the larger of the two counts.
+  // Decoding, turning and what the caller does do not overlap, so the largest of them counts.
   const std::uint64_t rgb = 3 * width * height;
-  const std::uint64_t peak = rgb + std::max(scratch_bytes, rgb * (pictures - 1));
+  if (context_.bytes_beside) {
+    const bool turned = swaps_sides(orientation);
+    beside_bytes_ = context_.bytes_beside(static_cast<std::uint32_t>(turned ? height : width),
+                                          static_cast<std::uint32_t>(turned ? width : height));
+  }
+  const std::uint64_t peak = rgb + std::max({scratch_bytes, rgb * (pictures - 1), beside_bytes_});
   lease_ = context_.budget->acquire(peak, context_.deadline, context_.cancel);
 }
 
@@ -74,7 +79,7 @@ void DecodeJob::check_time() const {
 
 DecodedImage DecodeJob::finish(RgbImage image, MediaFormat format, Orientation orientation) {
   DecodedImage result{make_upright(std::move(image), orientation), format, std::move(lease_)};
-  result.lease.shrink_to(result.image.pixels.size());
+  result.lease.shrink_to(result.image.pixels.size() + beside_bytes_);
   return result;
 }
 

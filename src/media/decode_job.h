@@ -18,8 +18,8 @@ class DecodeJob {
   // Error{invalid_argument}.
   void check_size(std::uint64_t width, std::uint64_t height) const;
 
-  // Takes the lease for the peak need: the RGB pixels (twice if they must be turned) and
-  // `scratch_bytes` beside them. At most once a job.
+  // Takes the lease for the peak need: the RGB pixels (twice if they must be turned), and beside
+  // them `scratch_bytes` or what the caller wants later. At most once a job.
   void reserve(std::uint64_t width, std::uint64_t height, Orientation orientation,
                std::uint64_t scratch_bytes);
 
@@ -28,13 +28,14 @@ class DecodeJob {
   // The same without an exception, for callbacks from C.
   bool must_stop() const noexcept;
 
-  // The picture upright, holding the part of the lease that its pixels need.
+  // The picture upright, holding the part of the lease that its pixels and the caller need.
   DecodedImage finish(RgbImage image, MediaFormat format, Orientation orientation);
 
  private:
   const ImageLimits& limits_;
   const DecodeContext& context_;
   MemoryLease lease_;
+  std::uint64_t beside_bytes_ = 0;
 };
 
 RgbImage allocate_image(std::uint32_t width, std::uint32_t height);

@@ -22,6 +22,12 @@ namespace {
 enum class Fault : std::uint8_t { damaged, too_many_scans, stopped, out_of_memory };
 
 struct JpegSession {
+  JpegSession() = default;
+  // Good from the start, when there is nothing yet: creating may fail half-way.
+  ~JpegSession() { jpeg_destroy_decompress(&info); }
+  JpegSession(const JpegSession&) = delete;
+  JpegSession& operator=(const JpegSession&) = delete;
+
   jpeg_decompress_struct info{};
   jpeg_error_mgr errors{};
   jpeg_progress_mgr progress{};
@@ -121,7 +127,6 @@ class JpegReader {
     run([](jpeg_decompress_struct& info) { jpeg_create_decompress(&info); });
     session_.info.progress = &session_.progress;
   }
-  ~JpegReader() { jpeg_destroy_decompress(&session_.info); }
   JpegReader(const JpegReader&) = delete;
   JpegReader& operator=(const JpegReader&) = delete;
 

@@ -116,7 +116,10 @@ UniqueFd open_beneath_by_walking(int directory, const std::string& path) {
 }
 
 UniqueFd open_beneath(int directory, const std::string& path) {
+  // The kernel gives up on a path with ".." when anything was renamed meanwhile, anywhere.
+  constexpr int max_tries = 100;
   UniqueFd fd = real_openat2(directory, path);
+  for (int i = 1; !fd && errno == EAGAIN && i < max_tries; ++i) fd = real_openat2(directory, path);
   // An old kernel, or a sandbox that does not know the call.
   if (!fd && (errno == ENOSYS || errno == EPERM)) return open_beneath_by_walking(directory, path);
   return fd;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/stoppable_wait.h"
 #include "vitrove/error.h"
 
 namespace vitrove {
@@ -28,7 +29,7 @@ MemoryLease MemoryBudget::acquire(std::uint64_t bytes,
   const auto fits = [&] { return bytes <= capacity_ - used_; };
   const auto place = line_.insert(line_.end(), bytes);
   const auto my_turn = [&] { return place == line_.begin() && fits(); };
-  const bool served = changed_.wait_until(lock, cancel, deadline, my_turn);
+  const bool served = wait_until(changed_, lock, cancel, deadline, my_turn);
   line_.erase(place);
   if (!served) {
     // Whoever stood behind us may be first now.

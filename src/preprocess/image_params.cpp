@@ -180,13 +180,15 @@ bool asks_for_a_step(const std::string& name, const json& value) {
 }
 
 bool is_finite_tensor(const ImageParams& params) {
+  const double brightest = 255.0 * (params.do_rescale ? params.rescale_factor : 1.0);
+  const float value = static_cast<float>(brightest) - 1.0F;
+  if (!std::isfinite(value)) return false;
+  if (!params.do_normalize) return true;  // mean and deviation are then not looked at
   for (std::size_t c = 0; c < 3; ++c) {
     const auto deviation = static_cast<float>(params.image_std[c]);
-    const double brightest = 255.0 * (params.do_rescale ? params.rescale_factor : 1.0);
     const auto mean = static_cast<float>(params.image_mean[c]);
-    float value = static_cast<float>(brightest) - 1.0F;
-    if (params.do_normalize) value = (value - mean) / deviation / deviation;
-    if (!std::isfinite(value) || !std::isfinite(mean / deviation / deviation)) return false;
+    if (!std::isfinite((value - mean) / deviation / deviation)) return false;
+    if (!std::isfinite(mean / deviation / deviation)) return false;
   }
   return true;
 }

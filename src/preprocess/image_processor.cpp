@@ -64,6 +64,20 @@ ResolvedParams ImageProcessor::resolve(Modality modality, std::string_view kwarg
   return to_resolved(params, family_);
 }
 
+std::uint64_t ImageProcessor::bytes_beside(std::uint32_t width, std::uint32_t height,
+                                           const ResolvedParams& resolved) const {
+  const ImageParams params = from_resolved(resolved, family_);
+  const Size picture{width, height};
+  const Placement placement = place(picture, params, family_, limits_);
+  const std::uint64_t seen =
+      std::uint64_t{3} * placement.window.columns.length * placement.window.rows.length;
+  const std::uint64_t planes =
+      std::uint64_t{3} * sizeof(float) * placement.canvas.width * placement.canvas.height;
+  // Resizing is over before the planes are made.
+  return seen + std::max(planes, resize_scratch_bytes(picture, placement.resized, params.resample,
+                                                      placement.window));
+}
+
 PreprocessedItem ImageProcessor::run(const RgbImage& image, const ResolvedParams& resolved) const {
   if (image.width == 0 || image.height == 0) {
     throw Error(ErrorCode::invalid_argument, "the image has no pixels");

@@ -15,6 +15,8 @@ class ImageProcessor final : public Preprocessor {
 
   std::string_view family() const override { return family_.name; }
   ResolvedParams resolve(Modality modality, std::string_view kwargs) const override;
+  std::uint64_t bytes_beside(std::uint32_t width, std::uint32_t height,
+                             const ResolvedParams& params) const override;
   PreprocessedItem run(const RgbImage& image, const ResolvedParams& params) const override;
   std::vector<PipelineVersion> versions() const override;
 

@@ -20,6 +20,11 @@ class RawPreprocessor final : public Preprocessor {
     return {};
   }
 
+  std::uint64_t bytes_beside(std::uint32_t width, std::uint32_t height,
+                             const ResolvedParams&) const override {
+    return std::uint64_t{3} * width * height;
+  }
+
   PreprocessedItem run(const RgbImage& image, const ResolvedParams&) const override {
     PreprocessedItem item;
     item.tensors.push_back(

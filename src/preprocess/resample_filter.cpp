@@ -65,13 +65,18 @@ std::int32_t to_fixed(double weight) {
 
 }  // namespace
 
+std::size_t AxisWeights::max_run(std::uint32_t input, std::uint32_t output, Resampling filter) {
+  const double widening = std::max(static_cast<double>(input) / output, 1.0);
+  return static_cast<std::size_t>(std::ceil(filter_of(filter).reach * widening)) * 2 + 1;
+}
+
 AxisWeights::AxisWeights(std::uint32_t input, std::uint32_t output, const Range& wanted,
                          Resampling resampling) {
   const Filter filter = filter_of(resampling);
   const double scale = static_cast<double>(input) / output;
   const double widening = std::max(scale, 1.0);
   const double reach = filter.reach * widening;
-  stride_ = static_cast<std::size_t>(std::ceil(reach)) * 2 + 1;
+  stride_ = max_run(input, output, resampling);
   runs_.reserve(wanted.length);
   weights_.resize(stride_ * wanted.length);
   std::vector<double> exact(stride_);

@@ -44,6 +44,12 @@ class AxisWeights {
     return std::span(weights_).subspan(i * stride_, runs_[i].length);
   }
   std::size_t max_run() const { return stride_; }
+  // The same before there are any.
+  static std::size_t max_run(std::uint32_t input, std::uint32_t output, Resampling filter);
+  // What `outputs` pixels with runs of that length take.
+  static std::uint64_t bytes(std::uint64_t run, std::uint64_t outputs) {
+    return outputs * (sizeof(Range) + run * sizeof(std::int32_t));
+  }
   // All input pixels that are used; runs start in rising order.
   Range used() const;
 

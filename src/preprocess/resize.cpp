@@ -128,6 +128,20 @@ RgbImage resize(const RgbImage& image, const Size& size, Resampling filter, cons
   return result;
 }
 
+std::uint64_t resize_scratch_bytes(const Size& from, const Size& to, Resampling filter,
+                                   const Window& window) {
+  const std::uint64_t columns = window.columns.length;
+  const std::uint64_t rows = window.rows.length;
+  if (filter == Resampling::nearest) return sizeof(std::uint32_t) * (columns + rows);
+  const std::uint64_t run_across = AxisWeights::max_run(from.width, to.width, filter);
+  const std::uint64_t run_down = AxisWeights::max_run(from.height, to.height, filter);
+  const std::uint64_t weights =
+      AxisWeights::bytes(run_across, columns) + AxisWeights::bytes(run_down, rows);
+  const std::uint64_t kept_rows = 3 * columns * (run_down + lanes);
+  const std::uint64_t blocks = block_bytes * (from.width + columns);
+  return weights + kept_rows + blocks;
+}
+
 RgbImage resize(const RgbImage& image, const Size& size, Resampling filter) {
   return resize(image, size, filter, {{0, size.width}, {0, size.height}});
 }

@@ -33,4 +33,8 @@ RgbImage resize(const RgbImage& image, const Size& size, Resampling filter, cons
 
 RgbImage resize(const RgbImage& image, const Size& size, Resampling filter);
 
+// What that takes beside the two pictures: weights, and rows between the two passes.
+std::uint64_t resize_scratch_bytes(const Size& from, const Size& to, Resampling filter,
+                                   const Window& window);
+
 }  // namespace vitrove

@@ -84,6 +84,9 @@ void AccessControl::read_tenants(const std::string& file) {
     }
     callers_.push_back({digest, tenant});
   }
+  // Half a file would be a server that has forgotten some of its tenants.
+  if (in.bad())
+    throw Error(ErrorCode::invalid_argument, "--tenant-keys: cannot read the file", file);
   if (callers_.empty()) {
     throw Error(ErrorCode::invalid_argument, "--tenant-keys: the file holds no keys");
   }

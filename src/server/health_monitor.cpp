@@ -58,7 +58,7 @@ void HealthMonitor::ask(std::function<void()> answer) {
     std::unique_lock lock(mutex_);
     if (stopping_) {
       lock.unlock();
-      return answer();
+      return give(answer);
     }
     looks_wanted_ = looks_begun_ + 1;
     questions_.push_back({Clock::now() + answer_within, looks_wanted_, std::move(answer)});
@@ -78,12 +78,29 @@ bool HealthMonitor::is_degraded() const {
       stores_, [](const StoreSummary& store) { return store.state != StoreState::ready; });
 }
 
-std::vector<StoreSummary> HealthMonitor::look() const {
-  std::vector<StoreSummary> stores;
-  for (const auto& store : service_.controller().store_health()) {
-    stores.push_back({store.name, state_of(store)});
+// Nothing when even looking failed, such as for want of memory: what was last seen then stands, and
+// becomes overdue.
+std::optional<std::vector<StoreSummary>> HealthMonitor::look() const noexcept {
+  try {
+    std::vector<StoreSummary> stores;
+    for (const auto& store : service_.controller().store_health()) {
+      stores.push_back({store.name, state_of(store)});
+    }
+    return stores;
+  } catch (const std::exception& error) {
+    try_log_error("the stores could not be looked at", error.what());
+    return std::nullopt;
   }
-  return stores;
+}
+
+// Under the lock.
+void HealthMonitor::take(std::vector<StoreSummary> fresh) {
+  for (std::size_t i = 0; i < fresh.size() && i < stores_.size(); ++i) {
+    if (fresh[i].state == stores_[i].state) continue;
+    logger()->warn("store {} is {}", fresh[i].name, state_name(fresh[i].state));
+  }
+  stores_ = std::move(fresh);
+  looked_at_ = Clock::now();
 }
 
 void HealthMonitor::keep_looking() {
@@ -93,15 +110,19 @@ void HealthMonitor::keep_looking() {
     lock.unlock();
     auto fresh = look();
     lock.lock();
-    for (std::size_t i = 0; i < fresh.size() && i < stores_.size(); ++i) {
-      if (fresh[i].state == stores_[i].state) continue;
-      logger()->warn("store {} is {}", fresh[i].name, state_name(fresh[i].state));
-    }
-    stores_ = std::move(fresh);
-    looked_at_ = Clock::now();
+    if (fresh) take(std::move(*fresh));
     looks_done_ = number;
     looked_.notify_all();
     asked_.wait_for(lock, period, [this] { return stopping_ || looks_wanted_ > looks_begun_; });
+  }
+}
+
+// For whoever gets no answer, the connection gives up when the time is over.
+void HealthMonitor::give(const std::function<void()>& answer) noexcept {
+  try {
+    answer();
+  } catch (const std::exception& error) {
+    try_log_error("a question about health could not be answered", error.what());
   }
 }
 
@@ -115,7 +136,7 @@ void HealthMonitor::keep_answering() {
     looked_.wait_until(lock, question.patience,
                        [&] { return stopping_ || looks_done_ >= question.look; });
     lock.unlock();
-    question.answer();
+    give(question.answer);
     lock.lock();
   }
 }

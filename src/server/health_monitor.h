@@ -9,6 +9,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -34,7 +35,7 @@ class HealthMonitor {
   HealthMonitor(const HealthMonitor&) = delete;
   HealthMonitor& operator=(const HealthMonitor&) = delete;
 
-  // Calls `answer` soon, on another thread; it must neither block nor throw.
+  // Calls `answer` soon, on another thread; it must not block. What it throws is logged.
   void ask(std::function<void()> answer);
 
   // Answers whoever still waits, and joins. Idempotent.
@@ -51,7 +52,9 @@ class HealthMonitor {
     std::uint64_t look;  // the first one that began after it was asked
     std::function<void()> answer;
   };
-  std::vector<StoreSummary> look() const;
+  std::optional<std::vector<StoreSummary>> look() const noexcept;
+  void take(std::vector<StoreSummary> fresh);
+  static void give(const std::function<void()>& answer) noexcept;
   void keep_looking();
   void keep_answering();
 

@@ -41,6 +41,13 @@ std::uint64_t tensor_bytes(const PreprocessedItem& item) {
   return bytes;
 }
 
+// Tensors with their share of the budget, which the lease needs for as long as it lives.
+struct LeasedItem {
+  std::shared_ptr<MemoryBudget> budget;
+  MemoryLease lease;
+  PreprocessedItem item;
+};
+
 EncodedRows rows_of(const EncodeResult& result, const PreprocessedItem& item) {
   EncodedRows rows;
   rows.bytes = result.output.bytes;
@@ -76,7 +83,8 @@ std::uint32_t decode_slots(std::uint32_t wanted) {
 }  // namespace
 
 ItemFiller::ItemFiller(const ServerConfig& config)
-    : budget_(config.max_decode_bytes), gate_(decode_slots(config.decode_threads)) {
+    : budget_(std::make_shared<MemoryBudget>(config.max_decode_bytes)),
+      gate_(decode_slots(config.decode_threads)) {
   limits_.max_item_bytes = config.max_item_bytes;
   limits_.max_pixels = config.max_image_pixels;
 }
@@ -87,18 +95,18 @@ EncodedItem ItemFiller::fill(ModelSlot& slot, const PreparedItem& item, const Ke
   encoded.key = item.expectation.key;
   encoded.modality = item.modality;
   try {
-    const Tensors tensors = preprocess(slot, item, context);
-    const auto feature = slot.expect(ContentForm::features, tensors.item->feature_digest(),
+    const auto tensors = preprocess(slot, item, context);
+    const auto feature = slot.expect(ContentForm::features, tensors->feature_digest(),
                                      item.modality, item.params, scope);
     if (auto twin = ticket.resolve_features(feature.key, context)) {
       encoded.view = std::move(twin->first);
       encoded.source = twin->second;
       return encoded;
     }
-    auto future = slot.batcher().submit(tensors.item, context.cancel);
+    auto future = slot.batcher().submit(tensors, context.cancel);
     const EncodeResult result = await(future, context.deadline, context.cancel);
-    check_row_count(slot.encoder(), *tensors.item, result.output.rows);
-    encoded.view = ticket.publish(rows_of(result, *tensors.item));
+    check_row_count(slot.encoder(), *tensors, result.output.rows);
+    encoded.view = ticket.publish(rows_of(result, *tensors));
     encoded.source = Source::encoded;
     return encoded;
   } catch (const Error& error) {
@@ -108,18 +116,23 @@ EncodedItem ItemFiller::fill(ModelSlot& slot, const PreparedItem& item, const Ke
   }
 }
 
-ItemFiller::Tensors ItemFiller::preprocess(ModelSlot& slot, const PreparedItem& item,
-                                           const RequestContext& context) {
+std::shared_ptr<const PreprocessedItem> ItemFiller::preprocess(ModelSlot& slot,
+                                                               const PreparedItem& item,
+                                                               const RequestContext& context) {
   const auto turn = gate_.enter(context.deadline, context.cancel);
   require_supported(item.modality);
-  const DecodeContext decode{&budget_, context.deadline, context.cancel};
+  const Preprocessor& preprocessor = slot.encoder().preprocessor();
+  DecodeContext decode{budget_.get(), context.deadline, context.cancel};
+  decode.bytes_beside = [&](std::uint32_t width, std::uint32_t height) {
+    return preprocessor.bytes_beside(width, height, item.params);
+  };
   DecodedImage decoded = decode_image(*item.bytes, limits_, decode);
-  Tensors tensors;
-  tensors.item = std::make_shared<const PreprocessedItem>(
-      slot.encoder().preprocessor().run(decoded.image, item.params));
-  tensors.lease = std::move(decoded.lease);
-  tensors.lease.shrink_to(tensor_bytes(*tensors.item));
-  return tensors;
+  auto tensors = std::make_shared<LeasedItem>();
+  tensors->item = preprocessor.run(decoded.image, item.params);
+  tensors->budget = budget_;
+  tensors->lease = std::move(decoded.lease);
+  tensors->lease.shrink_to(tensor_bytes(tensors->item));
+  return {tensors, &tensors->item};
 }
 
 void ItemFiller::probe(ModelSlot& slot, Clock::time_point deadline) {

@@ -38,14 +38,13 @@ class ItemFiller {
   void probe(ModelSlot& slot, std::chrono::steady_clock::time_point deadline);
 
  private:
-  struct Tensors {
-    std::shared_ptr<const PreprocessedItem> item;
-    MemoryLease lease;  // held until the encoder is done with them
-  };
-  Tensors preprocess(ModelSlot& slot, const PreparedItem& item, const RequestContext& context);
+  // What it gives holds its share of the budget: the encoder may keep a batch's tensors for longer
+  // than a request that has left.
+  std::shared_ptr<const PreprocessedItem> preprocess(ModelSlot& slot, const PreparedItem& item,
+                                                     const RequestContext& context);
 
   ImageLimits limits_;
-  MemoryBudget budget_;
+  std::shared_ptr<MemoryBudget> budget_;
   SlotGate gate_;
 };
 

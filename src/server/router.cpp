@@ -1,9 +1,11 @@
 #include "server/router.h"
 
 #include <algorithm>
+#include <exception>
 #include <memory>
 #include <utility>
 
+#include "base/log.h"
 #include "server/error_reply.h"
 
 namespace vitrove {
@@ -32,7 +34,8 @@ HttpResponse no_content(const std::string& allowed) {
   return response;
 }
 
-// Travels with a job. A job that is dropped unrun (the server is stopping) still gets its answer.
+// Travels with a job. A job that is dropped unrun (the server is stopping), or cannot even fail for
+// want of memory, still gets its answer.
 class PendingJob {
  public:
   PendingJob(HttpRequest request, Responder respond)
@@ -40,7 +43,13 @@ class PendingJob {
   PendingJob(const PendingJob&) = delete;
   PendingJob& operator=(const PendingJob&) = delete;
   ~PendingJob() {
-    if (respond_) respond_(error_reply(503, "unavailable", "the server is stopping", req_id()));
+    if (!respond_) return;
+    // For want of memory even this can fail; the connection then gives up when the time is over.
+    try {
+      respond_(error_reply(503, "unavailable", "the request was not taken up", req_id()));
+    } catch (const std::exception& error) {
+      try_log_error("a dropped request could not be answered", error.what());
+    }
   }
 
   void run() {
@@ -55,8 +64,9 @@ class PendingJob {
   }
 
   void refuse() {
-    std::exchange(respond_, nullptr)(
-        error_reply(429, "queue_full", "too many requests are waiting", req_id()));
+    HttpResponse response =
+        error_reply(429, "queue_full", "too many requests are waiting", req_id());
+    std::exchange(respond_, nullptr)(std::move(response));
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
+#include <utility>
 
 #include <unistd.h>
 
@@ -56,6 +57,23 @@ void check_sizes(const ServerConfig& config) {
   if (config.io_threads == 0) refuse("--io-threads must be at least 1");
 }
 
+// Deadlines are counted in nanoseconds from now, which overflows within a few hundred years.
+void check_longest(const ServerConfig& config) {
+  constexpr std::chrono::hours longest{24 * 365};
+  const std::pair<std::string_view, std::chrono::microseconds> durations[] = {
+      {"--max-batch-wait", config.max_batch_wait},
+      {"--store-timeout", config.store_timeout},
+      {"--fetch-timeout", config.fetch_timeout},
+      {"--request-timeout", config.request_timeout},
+      {"--send-stall-timeout", config.send_stall_timeout},
+      {"--stall-timeout", config.stall_timeout},
+      {"--drain-timeout", config.drain_timeout},
+      {"--drain-delay", config.drain_delay}};
+  for (const auto& [option, duration] : durations) {
+    if (duration > longest) refuse(std::string(option) + " must be at most 365d");
+  }
+}
+
 void check_times(const ServerConfig& config) {
   using Microseconds = std::chrono::microseconds;
   if (config.request_timeout <= Microseconds::zero()) refuse("--request-timeout must be above 0");
@@ -65,6 +83,7 @@ void check_times(const ServerConfig& config) {
   if (config.fetch_timeout <= Microseconds::zero()) refuse("--fetch-timeout must be above 0");
   if (config.store_timeout <= Microseconds::zero()) refuse("--store-timeout must be above 0");
   if (config.store_min_bandwidth == 0) refuse("--store-min-bandwidth must be above 0");
+  check_longest(config);
 }
 
 void check_log(const ServerConfig& config) {

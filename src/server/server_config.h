@@ -52,7 +52,8 @@ struct ServerConfig {
   std::chrono::microseconds fetch_timeout{30'000'000};     // --fetch-timeout, an item
   std::uint64_t max_item_bytes = std::uint64_t{64} << 20;  // --max-item-bytes, as received
   std::uint64_t max_image_pixels = 64'000'000;             // --max-image-pixels
-  // --max-decode-bytes: what all pictures being decoded may take together.
+  // --max-decode-bytes: what all pictures being decoded, and tensors that wait for the encoder, may
+  // take together. The batch that runs holds its tensors once more.
   std::uint64_t max_decode_bytes = std::uint64_t{1} << 30;
   std::uint32_t max_items = 64;       // --max-items, a request
   bool trust_client_digests = false;  // --trust-client-digests

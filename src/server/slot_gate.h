@@ -9,6 +9,7 @@
 #include <stop_token>
 #include <utility>
 
+#include "base/stoppable_wait.h"
 #include "vitrove/error.h"
 
 namespace vitrove {
@@ -33,11 +34,7 @@ class SlotGate {
   // Throws Error{deadline_exceeded} or Error{cancelled}.
   Slot enter(std::chrono::steady_clock::time_point deadline, const std::stop_token& cancel) {
     std::unique_lock lock(mutex_);
-    const auto is_free = [this] { return free_ > 0; };
-    // The wait with a deadline overflows at time_point::max().
-    const bool entered = deadline == std::chrono::steady_clock::time_point::max()
-                             ? freed_.wait(lock, cancel, is_free)
-                             : freed_.wait_until(lock, cancel, deadline, is_free);
+    const bool entered = wait_until(freed_, lock, cancel, deadline, [this] { return free_ > 0; });
     if (cancel.stop_requested()) throw Error(ErrorCode::cancelled, "the request was cancelled");
     if (!entered) throw Error(ErrorCode::deadline_exceeded, "the request took too long");
     --free_;

@@ -61,14 +61,38 @@ void require_external(const std::filesystem::path& directory, const std::string&
               (directory / location).string());
 }
 
+std::int64_t nanoseconds(const timespec& time) {
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+// All zero for a file that is not there; whoever opens it says so.
+FileState state_of(const std::filesystem::path& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return {};
+  return {status.st_dev, status.st_ino, status.st_size, nanoseconds(status.st_mtim),
+          nanoseconds(status.st_ctim)};
+}
+
 }  // namespace
 
 ModelFiles find_model_files(const std::filesystem::path& directory) {
   ModelFiles files;
   files.graph = directory / "model.onnx";
+  files.states.emplace(files.graph, state_of(files.graph));
   files.external = external_data_locations(MappedFile(files.graph).bytes());
-  for (const std::string& location : files.external) require_external(directory, location);
+  for (const std::string& location : files.external) {
+    files.states.emplace(directory / location, state_of(directory / location));
+    require_external(directory, location);
+  }
   return files;
+}
+
+void require_unchanged(const ModelFiles& files) {
+  for (const auto& [path, state] : files.states) {
+    if (state_of(path) == state) continue;
+    throw Error(ErrorCode::invalid_argument, "the model's files changed while they were loaded",
+                path.string());
+  }
 }
 
 std::map<std::string, Digest256> digest_model_files(const ModelFiles& files) {

@@ -103,6 +103,7 @@ OnnxEncoder::OnnxEncoder(const std::filesystem::path& directory, const EncoderOp
   }
   probe();
   info_.fingerprint = fingerprint(short_provider_name(options.execution_provider));
+  require_unchanged(files_);
 }
 
 void OnnxEncoder::probe() {

@@ -89,11 +89,11 @@ std::vector<std::byte> feature_map_rows(std::span<const std::byte> map, DType fr
   return rows;
 }
 
-// How many patches make a row.
+// How many patches make a row, of which there are some.
 std::uint64_t patches_per_row(Batch batch, std::uint64_t rows) {
   std::uint64_t patches = 0;
   for (const PreprocessedItem* item : batch) patches += patch_count(required_grid(*item));
-  if (rows == 0 || patches % rows != 0) {
+  if (patches % rows != 0) {
     refuse(std::to_string(rows) + " rows for " + std::to_string(patches) + " patches");
   }
   return patches / rows;
@@ -157,6 +157,7 @@ std::vector<EncoderOutput> split_packed(const OutputTensor& output, Batch batch,
   const DType from_type = float_type(output);
   require_rank(output, RowLayout::packed);
   const auto rows = static_cast<std::uint64_t>(output.shape[0]);
+  if (rows == 0) refuse("no rows");
   const std::uint64_t merged = patches_per_row(batch, rows);
   const std::size_t row_bytes = output.bytes.size() / rows;
 

@@ -1,6 +1,7 @@
 #include "vitrove/encode_batcher.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <future>
@@ -14,6 +15,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "allocation_faults.h"
 #include "contract/gate.h"
 #include "support.h"
 
@@ -27,6 +29,9 @@ class NoPreprocessor final : public Preprocessor {
  public:
   std::string_view family() const override { return "none"; }
   ResolvedParams resolve(Modality, std::string_view) const override { return {}; }
+  std::uint64_t bytes_beside(std::uint32_t, std::uint32_t, const ResolvedParams&) const override {
+    return 0;
+  }
   PreprocessedItem run(const RgbImage&, const ResolvedParams&) const override { return {}; }
   std::vector<PipelineVersion> versions() const override { return {}; }
 };
@@ -49,6 +54,7 @@ class GatedEncoder final : public Encoder {
   }
 
   std::vector<EncoderOutput> encode(std::span<const PreprocessedItem* const> batch) override {
+    if (before) before(batch);
     std::vector<int> values;
     for (const PreprocessedItem* item : batch) values.push_back(value(*item));
     {
@@ -85,6 +91,7 @@ class GatedEncoder final : public Encoder {
 
   Gate gate;
   int poison = -1;
+  std::function<void(std::span<const PreprocessedItem* const>)> before;
   Behaviour behaviour;
 
  private:
@@ -220,6 +227,34 @@ TEST_F(EncodeBatcherTest, MemoryRunningOutIsNotAFaultOfTheItem) {
   auto& batcher = start({.max_batch_size = 1, .max_wait = no_wait});
   auto future = batcher.submit(item(1));
   EXPECT_EQ(error_of(future), ErrorCode::unavailable);
+}
+
+// Every step of the thread's with each of its allocations failing: dropping the cancelled, taking a
+// batch, failing together and alone, and for a reason that does not fit in memory.
+TEST_F(EncodeBatcherTest, AThreadWithoutMemoryAnswersEveryItemAndLaterWorksOn) {
+  auto& batcher = start({.max_batch_size = 4, .max_wait = no_wait});
+  const std::runtime_error fault("a reason too long to be kept without an allocation");
+  std::atomic<bool> has_memory = false;
+  encoder_->behaviour = [&](auto&) { fail_allocations_of_this_thread(!has_memory); };
+  encoder_->before = [&](std::span<const PreprocessedItem* const> batch) {
+    if (has_memory) fail_allocations_of_this_thread(false);
+    if (GatedEncoder::value(*batch.front()) == 5) throw std::runtime_error(fault);
+  };
+  auto running = occupy();
+  std::stop_source leaver;
+  auto left = batcher.submit(item(1), leaver.get_token());
+  std::vector<std::future<EncodeResult>> starved;
+  for (int number = 2; number < 5; ++number) starved.push_back(batcher.submit(item(number)));
+  auto faulty = batcher.submit(item(5));
+  leaver.request_stop();
+  encoder_->gate.open();
+
+  EXPECT_EQ(number_of(running.get()), 0);
+  EXPECT_EQ(error_of(left), ErrorCode::cancelled);
+  for (auto& future : starved) EXPECT_EQ(error_of(future), ErrorCode::unavailable);
+  EXPECT_EQ(error_of(faulty), ErrorCode::internal);
+  has_memory = true;
+  EXPECT_EQ(number_of(batcher.submit(item(6)).get()), 6);
 }
 
 TEST_F(EncodeBatcherTest, WhateverTheEncoderThrowsBecomesAnError) {

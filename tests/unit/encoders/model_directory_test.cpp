@@ -1,7 +1,10 @@
 // What a model directory may get wrong, each told at load, and what makes it another model.
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -204,6 +207,51 @@ TEST_F(FingerprintTest, ExternalWeightsAreUsedAndCounted) {
   EXPECT_NE(fingerprint(config("tokens")), before);
   write_weights({1, 2, 3, 4});
   EXPECT_EQ(fingerprint(config("tokens")), before);
+}
+
+// Does something to the directory while the model is loaded: the probe comes after the weights are
+// read and before they are hashed.
+class MeddlingPreprocessor final : public Preprocessor {
+ public:
+  explicit MeddlingPreprocessor(std::function<void()> meddle) : meddle_(std::move(meddle)) {}
+  std::string_view family() const override { return "fixed"; }
+  ResolvedParams resolve(Modality, std::string_view) const override { return {}; }
+  std::uint64_t bytes_beside(std::uint32_t, std::uint32_t, const ResolvedParams&) const override {
+    return 0;
+  }
+  PreprocessedItem run(const RgbImage&, const ResolvedParams&) const override {
+    meddle_();
+    return small_item();
+  }
+  std::vector<PipelineVersion> versions() const override { return {}; }
+
+ private:
+  std::function<void()> meddle_;
+};
+
+TEST_F(FingerprintTest, WeightsThatAreReplacedWhileTheyAreLoadedAreRefused) {
+  const auto load_while = [this](const std::function<void()>& meddle) {
+    return std::make_unique<OnnxEncoder>(directory_.path(), onnx_options(),
+                                         std::make_unique<MeddlingPreprocessor>(meddle));
+  };
+  const auto put_in_place = [this](const std::string& name, const std::string& content) {
+    write_file(directory_.path() / "next", content);
+    std::filesystem::rename(directory_.path() / "next", directory_.path() / name);
+  };
+  const std::vector<float> next_weights{1, 2, 3, 5};
+  const std::string weights = raw_bytes(std::span<const float>(next_weights));
+  write(weighted_graph(), config("tokens"));
+  write_weights({1, 2, 3, 4});
+  EXPECT_NO_THROW(load_while([] {}));
+
+  for (const std::string name : {"model.onnx", "weights.data"}) {
+    const std::string content = name == "model.onnx" ? weighted_graph().model() : weights;
+    const auto failure = failure_of([&] { load_while([&] { put_in_place(name, content); }); });
+    EXPECT_EQ(failure.code, ErrorCode::invalid_argument) << name;
+    EXPECT_EQ(failure.message, "the model's files changed while they were loaded") << name;
+    EXPECT_THAT(failure.detail, HasSubstr(name));
+    EXPECT_NO_THROW(load_while([] {})) << "the next try is about the new files alone";
+  }
 }
 
 TEST_F(FingerprintTest, FilesThatTheModelDoesNotNameDoNotCount) {

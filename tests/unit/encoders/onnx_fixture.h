@@ -29,6 +29,9 @@ class FixedPreprocessor final : public Preprocessor {
       : item_(std::move(item)), family_(std::move(family)) {}
   std::string_view family() const override { return family_; }
   ResolvedParams resolve(Modality, std::string_view) const override { return {}; }
+  std::uint64_t bytes_beside(std::uint32_t, std::uint32_t, const ResolvedParams&) const override {
+    return 0;
+  }
   PreprocessedItem run(const RgbImage&, const ResolvedParams&) const override { return item_; }
   std::vector<PipelineVersion> versions() const override { return {}; }
 

@@ -2,6 +2,7 @@
 #include "media/local_file.h"
 
 #include <atomic>
+#include <thread>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -161,6 +162,28 @@ TEST_F(FileUrls, ADirectoryThatIsNoneIsRefusedAtTheStart) {
 }
 
 // The fallback for kernels without openat2: no links at all.
+TEST_F(FileUrls, AreFoundWhileOtherFilesAreRenamed) {
+  std::atomic<bool> done{false};
+  std::thread renamer([&] {
+    write(base_ / "one", "");
+    while (!done) {
+      fs::rename(base_ / "one", base_ / "two");
+      fs::rename(base_ / "two", base_ / "one");
+    }
+  });
+  int missed = 0;
+  for (int i = 0; i < 2000; ++i) {
+    try {
+      missed += read(url("sub/../a.txt")) != "inside";
+    } catch (const Error&) {
+      ++missed;
+    }
+  }
+  done = true;
+  renamer.join();
+  EXPECT_EQ(missed, 0);
+}
+
 TEST_F(FileUrls, WalkingOpensPlainPathsOnly) {
   fs::create_symlink("a.txt", root_ / "link.txt");
   fs::create_directory_symlink("sub", root_ / "sublink");

@@ -79,6 +79,14 @@ TEST(RequestParameters, UnknownOnesAreNamed) {
   EXPECT_EQ(strange.message.find('/'), std::string::npos);
 }
 
+TEST(Params, OfAStepThatIsLeftOutMayBeAnything) {
+  const auto preprocessor = make_preprocessor(clip);
+  const ResolvedParams params =
+      preprocessor->resolve(Modality::image, R"({"do_normalize": false, "image_std": 0})");
+  const PreprocessedItem item = preprocessor->run(noise_image(30, 20, 1), params);
+  for (const float value : item.primary().floats()) ASSERT_TRUE(value >= 0 && value <= 1);
+}
+
 TEST(RequestParameters, WrongTypesAndRangesAreRefused) {
   for (const std::string_view kwargs : {R"({"size": "224"})",
                                         R"({"size": 0})",

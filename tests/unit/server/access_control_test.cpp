@@ -55,6 +55,13 @@ TEST(AccessControl, WithoutKeysOnLoopbackLetsEverybodyIn) {
   }
 }
 
+TEST(AccessControl, ATenantFileThatCannotBeReadIsNoEmptyOne) {
+  ServerConfig config;
+  config.tenant_keys_file = std::filesystem::temp_directory_path();  // opens, and gives EISDIR
+  EXPECT_EQ(failure_of([&] { AccessControl(config, false); }).message,
+            "--tenant-keys: cannot read the file");
+}
+
 TEST(AccessControl, WithApiKeysAsksForOneOfThem) {
   ServerConfig config;
   config.api_keys = {"first", "second"};

@@ -221,6 +221,36 @@ TEST(EncodeService, WhenTheLeaderLeavesAFollowerTakesOver) {
   follower.join();
 }
 
+// The running batch keeps the tensors of a request that has left, so the budget keeps their share.
+TEST(EncodeService, TensorsCountForAsLongAsTheEncoderHasThem) {
+  ServerConfig config = small_config();
+  const auto code_for = [&](ServiceParts& parts, std::uint32_t seed, std::chrono::milliseconds time,
+                            std::stop_token cancel = {}) {
+    EncodeRequest request = request_for({url_item(png_url(seed))});
+    request.deadline = std::chrono::steady_clock::now() + time;
+    request.cancel = std::move(cancel);
+    return failure_of([&] { parts.service->encode(request); }).code;
+  };
+  config.max_decode_bytes = 2 * 3 * 28 * 28;  // one picture, and the stub's copy of it
+  ServiceParts parts(config);
+  parts.encoder->gate.close();
+  std::stop_source leave;
+  std::jthread leaver([&] {
+    EXPECT_TRUE(parts.encoder->gate.wait_for_waiting(1));
+    leave.request_stop();
+  });
+  ASSERT_EQ(code_for(parts, 1, patience, leave.get_token()), ErrorCode::cancelled);
+  // A busy machine may not get as far as asking for memory in a short time.
+  ErrorCode code = ErrorCode::internal;
+  for (std::chrono::milliseconds time{100}; time < patience; time *= 2) {
+    code = code_for(parts, 2, time);
+    if (code == ErrorCode::unavailable) break;
+  }
+  EXPECT_EQ(code, ErrorCode::unavailable) << "no room while the encoder is at it";
+  parts.encoder->gate.open();
+  EXPECT_EQ(encode(*parts.service, {3}).size(), 1U);
+}
+
 TEST(EncodeService, ALateRequestIsToldSoWhileTheEncoderStillRuns) {
   ServiceParts parts;
   parts.encoder->gate.close();

@@ -65,6 +65,20 @@ TEST(ServerConfig, NamesTheOptionThatIsWrong) {
             std::string::npos);
 }
 
+TEST(ServerConfig, RefusesTimesThatNoClockCanCount) {
+  ServerConfig config;
+  config.encoder = "stub:";
+  config.request_timeout = std::chrono::hours(24 * 365);
+  EXPECT_NO_THROW(check_config(config));
+  config.request_timeout += std::chrono::microseconds(1);
+  EXPECT_EQ(failure_of([&] { check_config(config); }).message,
+            "--request-timeout must be at most 365d");
+  config.request_timeout = std::chrono::seconds(60);
+  config.drain_delay = std::chrono::microseconds::max();
+  EXPECT_EQ(failure_of([&] { check_config(config); }).message,
+            "--drain-delay must be at most 365d");
+}
+
 TEST(ServerConfig, NoneTurnsSharingOffAndStandsAlone) {
   ServerConfig config = small_config();
   EXPECT_TRUE(resolve_store_urls(config).empty());

@@ -1,0 +1,133 @@
+// Flags win over the environment, and that over the file, whatever name an option is given by.
+#include "cli/option_sources.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "cli/http_client.h"
+#include "cli/output.h"
+
+namespace vitrove::cli {
+namespace {
+
+class Variable {
+ public:
+  Variable(std::string name, const std::string& value) : name_(std::move(name)) {
+    ::setenv(name_.c_str(), value.c_str(), 1);
+  }
+  ~Variable() { ::unsetenv(name_.c_str()); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  std::string name_;
+};
+
+class ConfigFile {
+ public:
+  explicit ConfigFile(const std::string& text) {
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "vitrove-config-XXXXXX").string();
+    ::close(::mkstemp(pattern.data()));
+    path_ = pattern;
+    std::ofstream(path_) << text;
+  }
+  ~ConfigFile() { std::filesystem::remove(path_); }
+  ConfigFile(const ConfigFile&) = delete;
+  ConfigFile& operator=(const ConfigFile&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// A command with an option of each kind of name.
+class OptionSources : public ::testing::Test {
+ protected:
+  OptionSources() {
+    CLI::App* command = app_.add_subcommand("work", "");
+    command->add_option("-j,--jobs", jobs_);
+    command->add_option("--admin-key,--api-key", key_);
+    command->add_option("--pool-size", size_);
+    command->add_option("--config", config_);
+  }
+
+  void run(std::vector<std::string> words) {
+    words.insert(words.begin(), "work");
+    words = with_option_sources(app_, std::move(words));
+    app_.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  }
+
+  CLI::App app_{"", "vitrove"};
+  int jobs_ = 0;
+  std::string key_;
+  std::string size_;
+  std::string config_;
+};
+
+TEST_F(OptionSources, AShortFlagWinsOverTheEnvironment) {
+  const Variable jobs("VITROVE_JOBS", "8");
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"-j", "2"}, {"-j2"}, {"--jobs", "2"}, {"--jobs=2"}}) {
+    run(words);
+    EXPECT_EQ(jobs_, 2) << words.front();
+    app_.clear();
+  }
+  run({});
+  EXPECT_EQ(jobs_, 8);
+}
+
+TEST_F(OptionSources, AnyNameOfAnOptionWinsOverItsOthers) {
+  const Variable admin("VITROVE_ADMIN_KEY", "from-environment");
+  run({"--api-key", "from-flag"});
+  EXPECT_EQ(key_, "from-flag");
+}
+
+TEST_F(OptionSources, EachLongNameIsAVariableAndTheFirstThatIsSetCounts) {
+  const Variable api("VITROVE_API_KEY", "second");
+  run({});
+  EXPECT_EQ(key_, "second");
+  app_.clear();
+  const Variable admin("VITROVE_ADMIN_KEY", "first");
+  run({});
+  EXPECT_EQ(key_, "first");
+}
+
+TEST_F(OptionSources, AFileGivesWayToEveryNameOfItsOptions) {
+  const ConfigFile file("jobs = 5\nadmin-key = \"from-file\"\n");
+  run({"--config", file.path(), "-j3", "--api-key=from-flag"});
+  EXPECT_EQ(jobs_, 3);
+  EXPECT_EQ(key_, "from-flag");
+}
+
+TEST_F(OptionSources, NumbersOfAFileKeepTheirDigits) {
+  for (const auto& [written, read] : std::initializer_list<std::pair<std::string, std::string>>{
+           {"6.4e7", "64000000"}, {"123456789.5", "123456789.5"}, {"0.1", "0.1"}, {"7", "7"}}) {
+    const ConfigFile file("pool-size = " + written + "\n");
+    run({"--config", file.path()});
+    EXPECT_EQ(size_, read);
+    app_.clear();
+  }
+}
+
+TEST(QueryValue, EncodesAllButPlainCharacters) {
+  EXPECT_EQ(query_value("Az09-._~"), "Az09-._~");
+  EXPECT_EQ(query_value("*&scope=all #\xff"), "%2A%26scope%3Dall%20%23%FF");
+}
+
+TEST(JsonLine, TakesNamesThatAreNoText) {
+  EXPECT_EQ(json_line({{"file", "a\xff.png"}}), "{\"file\":\"a\xEF\xBF\xBD.png\"}");
+}
+
+}  // namespace
+}  // namespace vitrove::cli

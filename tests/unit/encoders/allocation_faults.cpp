@@ -1,0 +1,27 @@
+#include "allocation_faults.h"
+
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+thread_local bool has_none = false;
+
+}  // namespace
+
+// The program's own, in place of the library's; array forms come here as well.
+void* operator new(std::size_t size) {
+  void* const memory = has_none ? nullptr : std::malloc(size > 0 ? size : 1);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace vitrove::test {
+
+void fail_allocations_of_this_thread(bool fail) { has_none = fail; }
+
+}  // namespace vitrove::test
