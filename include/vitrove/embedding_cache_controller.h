@@ -275,6 +275,12 @@ class EmbeddingCacheController {
   // lock shared between shards. Counted as a local hit when it hits.
   EmbeddingView try_get(const EmbeddingKey& key);
 
+  // try_get() in two steps, for a caller who may still have to go the long way: a view that counts
+  // for nothing, and the count, once the caller has made use of it. A key that is only read (GET
+  // /embeddings/{key}) is never counted. `view`: of this controller, not released.
+  EmbeddingView peek(const EmbeddingKey& key);
+  void count_hit(const EmbeddingView& view);
+
   // For GET /embeddings/{key}: pool, then stores; never creates a fill for encoders, nor waits for
   // one. Nothing about the value is known but its key and, when given, the tenant it must belong
   // to. Not a lookup in the statistics.

@@ -7,8 +7,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "server/embedding_reply.h"
-#include "server/encode_body.h"
 #include "server/error_reply.h"
 #include "server/flush_reply.h"
 #include "vitrove/error.h"
@@ -106,15 +104,22 @@ std::optional<HttpResponse> EncodeRoutes::encode_from_pool(HttpRequest& request)
     EncodeBody body = parse_encode_body(request.body, config_.max_items, req_id);
     const ReplyFrame frame = frame_of(body, req_id);
     const ReturnForm form = body.form;
-    auto item = service_.try_hit(work_of(request, std::move(body), req_id));
+    auto item = service_.peek_hit(work_of(request, std::move(body), req_id));
     if (!item) return std::nullopt;
-    if (form == ReturnForm::safetensors) return pinned_safetensors_reply(frame, *item, budget_);
-    std::vector<EncodedItem> items;
-    items.push_back(std::move(*item));
-    return metadata_reply(frame, items);
+    return hit_reply(frame, form, std::move(*item));
   } catch (const std::exception&) {
     return std::nullopt;  // encode() says what is wrong
   }
+}
+
+// Counted last: where no reply comes about, encode() follows and counts the lookup itself.
+std::optional<HttpResponse> EncodeRoutes::hit_reply(const ReplyFrame& frame, ReturnForm form,
+                                                    EncodedItem item) {
+  const auto shared = std::make_shared<const EncodedItem>(std::move(item));
+  auto reply = form == ReturnForm::metadata ? metadata_reply(frame, {shared.get(), 1})
+                                            : pinned_safetensors_reply(frame, shared, budget_);
+  if (reply) service_.controller().count_hit(shared->view);
+  return reply;
 }
 
 // The tenant whose embeddings the caller may see; nothing when he may see all.
@@ -127,10 +132,11 @@ std::optional<HttpResponse> EncodeRoutes::get_from_pool(HttpRequest& request) {
   try {
     const EmbeddingKey key = key_of(request);
     if (wants_metadata(request)) return std::nullopt;
-    EmbeddingView view = service_.controller().try_get(key);
+    EmbeddingView view = service_.controller().peek(key);
     const auto tenant = visible_tenant(request);
     if (!view || (tenant && view.tenant() != *tenant)) return std::nullopt;
-    EncodedItem item = found_item(key, std::move(view), Source::local);
+    const auto item =
+        std::make_shared<const EncodedItem>(found_item(key, std::move(view), Source::local));
     // Copying, where pins are short, is for the other threads.
     return pinned_safetensors_reply(frame_of(request), item, budget_);
   } catch (const std::exception&) {

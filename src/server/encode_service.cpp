@@ -350,7 +350,7 @@ std::vector<EncodedItem> EncodeService::encode(EncodeRequest request) {
   return replies;
 }
 
-std::optional<EncodedItem> EncodeService::try_hit(EncodeRequest request) {
+std::optional<EncodedItem> EncodeService::peek_hit(EncodeRequest request) {
   if (request.items.size() != 1 || !needs_no_waiting(request.items[0])) return std::nullopt;
   impl_->check_shape(request.items);
   try {
@@ -358,7 +358,7 @@ std::optional<EncodedItem> EncodeService::try_hit(EncodeRequest request) {
     const auto item =
         impl_->prepare(*slot, request.items[0], {impl_->config.epoch, std::move(request.tenant)},
                        {request.deadline, request.cancel, {}});
-    auto view = impl_->controller->try_get(item.expectation.key);
+    auto view = impl_->controller->peek(item.expectation.key);
     if (!view || !is_expected(view, item.expectation)) return std::nullopt;
     return EncodedItem{item.expectation.key, item.modality, Source::local, std::move(view)};
   } catch (const Error& error) {

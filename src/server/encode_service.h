@@ -90,7 +90,9 @@ class EncodeService {
 
   // The short way to one item that is in the pool: fetches nothing, asks no store and waits for
   // nobody, so that it may run on an I/O thread. Nothing when only encode() can tell. Throws Error.
-  std::optional<EncodedItem> try_hit(EncodeRequest request);
+  // It counts as a lookup only by controller().count_hit(), which is for whoever really answers
+  // with it: encode() may have to follow, and counts for itself.
+  std::optional<EncodedItem> peek_hit(EncodeRequest request);
 
   // Encodes a made-up picture (or sound), past the cache and left out of the counters. Throws
   // Error.

@@ -61,7 +61,7 @@ class ReplyBudget {
   // The shares go with the reply.
   std::vector<ByteAllowance::Share> admit(std::span<EmbeddingView* const> views);
   // Like admit(), but never copies: false when it would have to.
-  bool admit_pinned(EmbeddingView& view, ByteAllowance::Share& share);
+  bool admit_pinned(const EmbeddingView& view, ByteAllowance::Share& share);
 
   std::uint64_t pinned() const { return pinned_.used(); }
   std::uint64_t copied() const { return copied_.used(); }
