@@ -81,7 +81,7 @@ bool HealthMonitor::is_degraded() const {
 std::vector<StoreSummary> HealthMonitor::look() const {
   std::vector<StoreSummary> stores;
   for (const auto& store : service_.controller().store_health()) {
-    stores.push_back({store.name, state_of(store)});
+    stores.push_back({store.name, state_of(store), store.health});
   }
   return stores;
 }
