@@ -96,7 +96,7 @@ class EncodeService {
 
   // Encodes a made-up picture (or sound), past the cache and left out of the counters. Throws
   // Error.
-  void encode_probe(std::chrono::steady_clock::time_point deadline);
+  void encode_probe(const RequestContext& context);
 
   // Loads and swaps in another encoder; returns its description. Throws Error: the old one stays.
   EncoderInfo reload(const std::string& spec);
@@ -104,6 +104,7 @@ class EncodeService {
 
   EncoderInfo encoder_info() const;
   EncoderTotals encoder_totals() const;
+  std::uint64_t media_bytes() const;  // of fetched media, held at the moment
   EmbeddingCacheController& controller();
   const EmbeddingCacheController& controller() const;
 

@@ -42,6 +42,13 @@ class ByteAllowance {
       if (from_ != nullptr) from_->give_back(bytes_);
     }
 
+    std::uint64_t bytes() const { return bytes_; }
+    bool grow(std::uint64_t more) {
+      if (!from_->take(more)) return false;
+      bytes_ += more;
+      return true;
+    }
+
    private:
     ByteAllowance* from_ = nullptr;
     std::uint64_t bytes_ = 0;
