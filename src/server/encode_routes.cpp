@@ -15,8 +15,10 @@ namespace vitrove {
 namespace {
 
 constexpr std::string_view key_route = "/embeddings/";
-// Parsing and hashing so much takes an I/O thread some tens of microseconds.
+// Parsing and hashing one item of so much takes an I/O thread some tens of microseconds; more items
+// or settings than one has are not even parsed there.
 constexpr std::size_t max_quick_body = 64 * 1024;
+constexpr std::uint32_t max_quick_items = 1;
 
 EmbeddingKey key_of(const HttpRequest& request) {
   const auto key = EmbeddingKey::parse(std::string_view(request.path).substr(key_route.size()));
@@ -101,7 +103,7 @@ std::optional<HttpResponse> EncodeRoutes::encode_from_pool(HttpRequest& request)
   if (request.body.size() > max_quick_body) return std::nullopt;
   std::string req_id = request.request_id;
   try {
-    EncodeBody body = parse_encode_body(request.body, config_.max_items, req_id);
+    EncodeBody body = parse_encode_body(request.body, max_quick_items, req_id);
     const ReplyFrame frame = frame_of(body, req_id);
     const ReturnForm form = body.form;
     auto item = service_.peek_hit(work_of(request, std::move(body), req_id));
@@ -162,7 +164,10 @@ HttpResponse EncodeRoutes::remove(HttpRequest& request) {
     const EmbeddingKey key = key_of(request);
     const FlushReport report =
         service_.controller().remove(key, visible_tenant(request), context_of(request));
-    if (total_removed(report) == 0) nothing_there();
+    if (total_removed(report) == 0) {
+      if (is_complete(report)) nothing_there();
+      throw Error(ErrorCode::unavailable, "a store could not remove this embedding");
+    }
     HttpResponse response;
     response.req_id = request.request_id;
     response.body = nlohmann::json{{"key", key.text()}, {"tiers", tiers_json(report)}}.dump();

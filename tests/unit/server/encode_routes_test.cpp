@@ -386,6 +386,22 @@ TEST(EmbeddingsRoute, DeleteTakesItFromEveryTierAndSaysSo) {
   EXPECT_EQ(call(server.core.handler(), "DELETE", "/embeddings/" + key).status(), 404);
 }
 
+TEST(EmbeddingsRoute, WhatAStoreCannotRemoveIsNotSaidToBeAbsent) {
+  const auto store = std::make_shared<testing::FaultyStore>(memory_store());
+  TestServer server(small_config(), {store});
+  const std::string path = "/embeddings/" + key_of(server.encode({png_url(1)}));
+  ASSERT_TRUE(server.parts.controller->wait_for_puts(std::chrono::steady_clock::now() + patience));
+  store->add({.op = testing::StoreOp::remove, .status = StoreStatus::denied});
+  const Reply half = call(server.core.handler(), "DELETE", path);
+  EXPECT_EQ(half.status(), 200) << "the pool's is gone";
+  EXPECT_EQ(half.parsed().at("tiers")[1].at("complete"), false);
+  EXPECT_EQ(call(server.core.handler(), "DELETE", path).status(), 503);
+  EXPECT_EQ(server.get(path).status(), 200);
+  store->heal();
+  EXPECT_EQ(call(server.core.handler(), "DELETE", path).status(), 200);
+  EXPECT_EQ(call(server.core.handler(), "DELETE", path).status(), 404);
+}
+
 // B88
 TEST(EmbeddingsRoute, ATenantSeesItsOwnEmbeddingsOnly) {
   const auto file =
