@@ -250,8 +250,12 @@ struct ControllerStats {
 
 enum class FlushScope : std::uint8_t { local, store, all };
 struct FlushTier {
-  std::string name;                      // "pool", "file", ...
-  std::optional<std::uint64_t> removed;  // nothing: this tier cannot list, left alone
+  std::string name;  // "pool", "file", ...
+  // Embeddings, not the aliases that went with them. Nothing: this tier cannot list, or not remove,
+  // and was left alone.
+  std::optional<std::uint64_t> removed;
+  // False when time ran out or the store failed: some of what was meant may be left.
+  bool complete = true;
 };
 struct FlushReport {
   std::vector<FlushTier> tiers;
@@ -294,7 +298,8 @@ class EmbeddingCacheController {
                      const RequestContext& context);
 
   // Drops what was READY, and keeps what was FILLING or waiting for a put from being published.
-  // With `model`, only what that fingerprint wrote.
+  // With `model`, only what that fingerprint wrote. Listing a large store may take half of the time
+  // until the context's deadline, removing the rest of it.
   FlushReport flush(FlushScope scope, const std::optional<Digest256>& model,
                     const RequestContext& context);
 
