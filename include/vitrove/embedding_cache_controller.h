@@ -250,8 +250,12 @@ struct ControllerStats {
 
 enum class FlushScope : std::uint8_t { local, store, all };
 struct FlushTier {
-  std::string name;                      // "pool", "file", ...
-  std::optional<std::uint64_t> removed;  // nothing: this tier cannot list, left alone
+  std::string name;  // "pool", "file", ...
+  // Embeddings, not the aliases that went with them. Nothing: this tier cannot list, or not remove,
+  // and was left alone.
+  std::optional<std::uint64_t> removed;
+  // False when time ran out or the store failed: some of what was meant may be left.
+  bool complete = true;
 };
 struct FlushReport {
   std::vector<FlushTier> tiers;
@@ -275,6 +279,12 @@ class EmbeddingCacheController {
   // lock shared between shards. Counted as a local hit when it hits.
   EmbeddingView try_get(const EmbeddingKey& key);
 
+  // try_get() in two steps, for a caller who may still have to go the long way: a view that counts
+  // for nothing, and the count, once the caller has made use of it. A key that is only read (GET
+  // /embeddings/{key}) is never counted. `view`: of this controller, not released.
+  EmbeddingView peek(const EmbeddingKey& key);
+  void count_hit(const EmbeddingView& view);
+
   // For GET /embeddings/{key}: pool, then stores; never creates a fill for encoders, nor waits for
   // one. Nothing about the value is known but its key and, when given, the tenant it must belong
   // to. Not a lookup in the statistics.
@@ -288,7 +298,8 @@ class EmbeddingCacheController {
                      const RequestContext& context);
 
   // Drops what was READY, and keeps what was FILLING or waiting for a put from being published.
-  // With `model`, only what that fingerprint wrote.
+  // With `model`, only what that fingerprint wrote. Listing a large store may take half of the time
+  // until the context's deadline, removing the rest of it.
   FlushReport flush(FlushScope scope, const std::optional<Digest256>& model,
                     const RequestContext& context);
 

@@ -28,6 +28,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -60,6 +61,10 @@ struct FetchPolicy {
   int max_retries = 2;  // after 5xx, refused and broken connections, timeouts; never after 4xx
 };
 
+// Asked before an item takes memory, with the bytes it then holds in all; a try that is begun anew
+// asks from the start again. Ends the fetch by throwing Error. Called on the fetching thread.
+using BytesWanted = std::function<void(std::uint64_t)>;
+
 class MediaFetcher {
  public:
   // Throws Error{invalid_argument} when allowed_local_media_path is no directory or a domain is
@@ -69,11 +74,11 @@ class MediaFetcher {
   MediaFetcher(const MediaFetcher&) = delete;
   MediaFetcher& operator=(const MediaFetcher&) = delete;
 
-  // Never empty.
+  // Never empty. `wanted` is not asked for data: URLs, whose bytes the caller held already.
   std::vector<std::byte> fetch(
       std::string_view url,
       std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max(),
-      std::stop_token cancel = {}) const;
+      std::stop_token cancel = {}, const BytesWanted& wanted = {}) const;
 
   const FetchPolicy& policy() const;
 

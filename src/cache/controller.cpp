@@ -173,6 +173,14 @@ EmbeddingView EmbeddingCacheController::try_get(const EmbeddingKey& key) {
   return ControllerAccess::view(std::move(entry));
 }
 
+EmbeddingView EmbeddingCacheController::peek(const EmbeddingKey& key) {
+  return ControllerAccess::view(impl_->find_ready(key));
+}
+
+void EmbeddingCacheController::count_hit(const EmbeddingView& view) {
+  impl_->count_hit(*view.entry_, LookupResult::local);
+}
+
 std::optional<Hit> EmbeddingCacheController::find(const EmbeddingKey& key,
                                                   const std::optional<Digest256>& tenant,
                                                   const RequestContext& context) {

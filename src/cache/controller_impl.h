@@ -48,10 +48,10 @@ struct EmbeddingCacheController::Impl {
   std::uint64_t remove_from_pool(const EmbeddingKey& key, const std::optional<Digest256>& tenant);
   bool tier_has(std::size_t number, const EmbeddingKey& key, const Digest256& tenant,
                 const RequestContext& context);
-  std::optional<std::uint64_t> remove_from_tier(std::size_t number, const EmbeddingKey& key,
-                                                const RequestContext& context);
-  std::optional<std::uint64_t> flush_tier(std::size_t number, const std::optional<Digest256>& model,
-                                          const RequestContext& context);
+  FlushTier remove_from_tier(std::size_t number, const EmbeddingKey& key,
+                             const RequestContext& context);
+  FlushTier flush_tier(std::size_t number, const std::optional<Digest256>& model,
+                       const RequestContext& context);
   void check_invariants();
   ControllerStats stats() const;
 

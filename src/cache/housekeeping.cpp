@@ -1,5 +1,6 @@
 // Removing, flushing, counting: what operators do.
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <stdexcept>
 #include <utility>
@@ -14,6 +15,8 @@ using Impl = EmbeddingCacheController::Impl;
 
 constexpr std::size_t removal_batch = 256;
 constexpr std::chrono::seconds rest_patience{30};
+// Of a caller who names no deadline.
+constexpr std::chrono::hours flush_patience{24};
 
 // Runs `call` on the tier's put lane; false when it did not come back in time. What `call` touches
 // must be its own.
@@ -29,46 +32,65 @@ bool run_on_lane(Lane& lane, Clock::time_point deadline, const std::stop_token& 
   return false;
 }
 
-// Removed keys, or nothing when the store failed at all of them.
-std::optional<std::uint64_t> remove_keys(Tier& tier, std::span<const EmbeddingKey> keys,
-                                         const StoreContext& context) {
-  const auto start = Clock::now();
-  const auto results = tier.remove(keys, context);
-  tier.removes().record(results, 0, Clock::now() - start);
-  const auto removed = std::ranges::count_if(results, &StoreResult::ok);
-  const bool none_answered = std::ranges::none_of(results, [](const StoreResult& result) {
-    return result.ok() || result.status == StoreStatus::absent;
-  });
-  if (!keys.empty() && none_answered) return std::nullopt;
-  return static_cast<std::uint64_t>(removed);
+bool is_gone(const StoreResult& result) {
+  return result.ok() || result.status == StoreStatus::absent;
 }
 
-bool was_written_by(const ListedValue& value, const std::optional<Digest256>& model) {
-  if (!model) return true;
-  ValueHeader header;
-  return value.header && parse_header(*value.header, value.size, header) == Reject::none &&
-         header.model_fingerprint == *model;
+// How far a flush or removal of a tier has come; the call may outlive who asked for it.
+struct FlushProgress {
+  std::atomic<std::uint64_t> removed{0};
+  std::atomic<bool> complete{false};
+};
+
+// What to remove; an alias does not count.
+struct FlushList {
+  std::vector<EmbeddingKey> embeddings;
+  std::vector<EmbeddingKey> aliases;
+
+  void add(const ListedValue& value, const std::optional<Digest256>& model) {
+    ValueHeader header;
+    const bool is_readable =
+        value.header && parse_header(*value.header, value.size, header) == Reject::none;
+    if (model && (!is_readable || header.model_fingerprint != *model)) return;
+    const bool is_alias = is_readable && header.kind == ValueKind::alias;
+    (is_alias ? aliases : embeddings).push_back(value.key);
+  }
+};
+
+// False when some may be left. `removed`, if given, is counted up.
+bool remove_all(Tier& tier, std::span<const EmbeddingKey> keys, const StoreContext& context,
+                std::atomic<std::uint64_t>* removed) {
+  bool complete = true;
+  for (std::size_t first = 0; first < keys.size(); first += removal_batch) {
+    const auto batch = keys.subspan(first, std::min(removal_batch, keys.size() - first));
+    const auto start = Clock::now();
+    const auto results = tier.remove(batch, context);
+    tier.removes().record(results, 0, Clock::now() - start);
+    if (removed != nullptr) {
+      *removed += static_cast<std::uint64_t>(std::ranges::count_if(results, &StoreResult::ok));
+    }
+    complete = complete && std::ranges::all_of(results, &is_gone);
+  }
+  return complete;
 }
 
-std::optional<std::uint64_t> list_and_remove(Tier& tier, const std::optional<Digest256>& model,
-                                             const StoreContext& context) {
-  std::vector<EmbeddingKey> keys;
+// Also what an incomplete listing has shown goes.
+void list_and_remove(Tier& tier, const std::optional<Digest256>& model, const StoreContext& context,
+                     FlushProgress& progress) {
+  FlushList found;
+  StoreContext listing = context;
+  const auto now = Clock::now();
+  listing.deadline = now + (context.deadline - now) / 2;
   const StoreResult listed = tier.list(
-      {.with_header = model.has_value()},
+      {.with_header = true},
       [&](const ListedValue& value) {
-        if (was_written_by(value, model)) {
-          keys.push_back(value.key);
-        }
+        found.add(value, model);
         return true;
       },
-      context);
-  if (!listed.ok()) return std::nullopt;
-  std::uint64_t removed = 0;
-  for (std::size_t first = 0; first < keys.size(); first += removal_batch) {
-    const auto batch = std::span(keys).subspan(first, std::min(removal_batch, keys.size() - first));
-    removed += remove_keys(tier, batch, context).value_or(0);
-  }
-  return removed;
+      listing);
+  const bool embeddings_gone = remove_all(tier, found.embeddings, context, &progress.removed);
+  const bool aliases_gone = remove_all(tier, found.aliases, context, nullptr);
+  progress.complete = listed.ok() && embeddings_gone && aliases_gone;
 }
 
 }  // namespace
@@ -87,11 +109,11 @@ FlushReport Impl::remove(const EmbeddingKey& key, const std::optional<Digest256>
   for (std::size_t number = 0; number < tiers.count(); ++number) {
     const auto deadline = std::min(context.deadline, Clock::now() + options.put_timeout);
     tiers.puts(number).wait_gone(concerned, deadline);
-    std::optional<std::uint64_t> removed = 0;
     if (!tenant || tier_has(number, key, *tenant, context)) {
-      removed = remove_from_tier(number, key, context);
+      report.tiers.push_back(remove_from_tier(number, key, context));
+    } else {
+      report.tiers.push_back({tiers.tier(number).name(), 0});
     }
-    report.tiers.push_back({tiers.tier(number).name(), removed});
   }
   return report;
 }
@@ -115,17 +137,21 @@ bool Impl::tier_has(std::size_t number, const EmbeddingKey& key, const Digest256
   return item.found;
 }
 
-std::optional<std::uint64_t> Impl::remove_from_tier(std::size_t number, const EmbeddingKey& key,
-                                                    const RequestContext& context) {
+FlushTier Impl::remove_from_tier(std::size_t number, const EmbeddingKey& key,
+                                 const RequestContext& context) {
   const auto tier = tiers.reads()[number].tier;
-  if (!tier->capabilities().can_remove) return std::nullopt;
-  const auto removed = std::make_shared<std::optional<std::uint64_t>>();
+  FlushTier report{tier->name(), std::nullopt};
+  if (!tier->capabilities().can_remove) return report;
+  const auto progress = std::make_shared<FlushProgress>();
   const auto deadline = std::min(context.deadline, Clock::now() + options.put_timeout);
-  const bool back = run_on_lane(tiers.puts(number).lane(), deadline, context.cancel,
-                                [tier, key, removed](const StoreContext& store_context) {
-                                  *removed = remove_keys(*tier, {&key, 1}, store_context);
-                                });
-  return back ? *removed : std::nullopt;
+  run_on_lane(
+      tiers.puts(number).lane(), deadline, context.cancel,
+      [tier, key, progress](const StoreContext& store_context) {
+        progress->complete = remove_all(*tier, {&key, 1}, store_context, &progress->removed);
+      });
+  report.removed = progress->removed.load();
+  report.complete = progress->complete;
+  return report;
 }
 
 // --- flushing ---
@@ -144,7 +170,7 @@ FlushReport Impl::flush(FlushScope scope, const std::optional<Digest256>& model,
     return !model || value.header.model_fingerprint == *model;
   });
   for (std::size_t number = 0; number < tiers.count(); ++number) {
-    report.tiers.push_back({tiers.tier(number).name(), flush_tier(number, model, context)});
+    report.tiers.push_back(flush_tier(number, model, context));
   }
   return report;
 }
@@ -167,22 +193,23 @@ std::uint64_t Impl::flush_pool(const std::optional<Digest256>& model, bool drop)
   return dropped;
 }
 
-std::optional<std::uint64_t> Impl::flush_tier(std::size_t number,
-                                              const std::optional<Digest256>& model,
-                                              const RequestContext& context) {
+FlushTier Impl::flush_tier(std::size_t number, const std::optional<Digest256>& model,
+                           const RequestContext& context) {
   const auto tier = tiers.reads()[number].tier;
+  FlushTier report{tier->name(), std::nullopt};
   const StoreCapabilities can = tier->capabilities();
-  if (!can.can_list || !can.can_remove) return std::nullopt;
-  const auto deadline = std::min(context.deadline, Clock::now() + options.put_timeout);
-  tiers.puts(number).wait_gone(
+  if (!can.can_list || !can.can_remove) return report;
+  const bool puts_gone = tiers.puts(number).wait_gone(
       [model](const PutValue& value) { return !model || value.header.model_fingerprint == *model; },
-      deadline);
-  const auto removed = std::make_shared<std::optional<std::uint64_t>>();
-  const bool back = run_on_lane(tiers.puts(number).lane(), deadline, context.cancel,
-                                [tier, model, removed](const StoreContext& store_context) {
-                                  *removed = list_and_remove(*tier, model, store_context);
-                                });
-  return back ? *removed : std::nullopt;
+      std::min(context.deadline, Clock::now() + options.put_timeout));
+  const auto progress = std::make_shared<FlushProgress>();
+  run_on_lane(tiers.puts(number).lane(), std::min(context.deadline, Clock::now() + flush_patience),
+              context.cancel, [tier, model, progress](const StoreContext& store_context) {
+                list_and_remove(*tier, model, store_context, *progress);
+              });
+  report.removed = progress->removed.load();
+  report.complete = puts_gone && progress->complete;
+  return report;
 }
 
 // --- counting ---

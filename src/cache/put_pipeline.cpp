@@ -202,6 +202,10 @@ class PutQueue::Call final : public LaneCall {
     const auto too_large =
         std::erase_if(values, [&](const Outgoing& value) { return value.job->bytes > limit; });
     tier.puts().record_faults(too_large, std::string(to_string(StoreStatus::too_large)));
+    if (mode == PutMode::replace && !can.can_replace) {
+      make_way(values, can, context);
+      mode = PutMode::if_absent;
+    }
     if (values.empty()) return;
 
     std::vector<EmbeddingKey> keys;
@@ -210,14 +214,35 @@ class PutQueue::Call final : public LaneCall {
       keys.push_back(value.job->value->header.key);
       lists.emplace_back(value.buffers);
     }
-    if (mode == PutMode::replace && !can.can_replace) {
-      if (can.can_remove) tier.remove(keys, context);
-      mode = PutMode::if_absent;
-    }
     const auto start = Clock::now();
     const auto results = tier.put(keys, lists, mode, context);
     note(values, results, Clock::now() - start);
     take_back_revoked(values, context);
+  }
+
+  // For a backend that cannot replace. A put over a bad value that is still there would be told
+  // that all is well, and each later lookup would read and reject it again: such a key is skipped,
+  // and neither read nor written for a while.
+  void make_way(std::vector<Outgoing>& values, const StoreCapabilities& can,
+                const StoreContext& context) {
+    std::vector<EmbeddingKey> keys;
+    for (const Outgoing& value : values) keys.push_back(value.job->value->header.key);
+    std::vector<StoreResult> gone(keys.size(), {StoreStatus::unsupported});
+    if (can.can_remove) {
+      const auto start = Clock::now();
+      gone = state_->tier->remove(keys, context);
+      state_->tier->removes().record(gone, 0, Clock::now() - start);
+    }
+    std::size_t at = 0;
+    const auto skipped = std::erase_if(values, [&](const Outgoing&) {
+      const StoreResult& result = gone[at++];
+      return !result.ok() && result.status != StoreStatus::absent;
+    });
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      if (gone[i].ok() || gone[i].status == StoreStatus::absent) continue;
+      state_->tier->mark_bad(keys[i], Tier::Bad::not_believed);
+    }
+    state_->count_dropped(skipped);
   }
 
   void note(const std::vector<Outgoing>& values, std::span<const StoreResult> results,

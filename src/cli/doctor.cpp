@@ -232,7 +232,10 @@ void add_doctor(CLI::App& app, int& exit_code) {
       app.add_subcommand("doctor", "check stores, encoder, memory and a running server");
   command->add_option("STORES,--store", arguments->stores, "store URLs to check")->type_name("URL");
   command->add_option("--encoder", arguments->encoder, "model directory to load");
-  command->add_option("--execution-provider", arguments->execution_provider)->capture_default_str();
+  command
+      ->add_option("--execution-provider", arguments->execution_provider,
+                   "what the encoder is to run on")
+      ->capture_default_str();
   command->add_option("--server", arguments->server, "a running server")->type_name("URL");
   command->add_option("--api-key", arguments->api_key, "the server's key");
   add_bytes(*command, "--pool-size", arguments->pool_size, "pool to try out");

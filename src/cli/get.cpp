@@ -24,6 +24,7 @@ struct GetArguments {
   std::string store;
   std::string server;
   std::string api_key;
+  bool json = false;
 };
 
 void from_server(const GetArguments& arguments) {
@@ -53,8 +54,15 @@ int get(const GetArguments& arguments) {
     from_server(arguments);
   }
   std::error_code ignored;
-  std::printf("%s: %s\n", arguments.output.c_str(),
-              format_bytes(std::filesystem::file_size(arguments.output, ignored)).c_str());
+  const std::uint64_t bytes = std::filesystem::file_size(arguments.output, ignored);
+  if (arguments.json) {
+    const nlohmann::json written = {
+        {"key", key.text()}, {"output", arguments.output}, {"bytes", bytes}};
+    // A file's name need not be UTF-8.
+    std::puts(written.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  } else {
+    std::printf("%s: %s\n", arguments.output.c_str(), format_bytes(bytes).c_str());
+  }
   return exit_ok;
 }
 
@@ -69,6 +77,7 @@ void add_get(CLI::App& app, int& exit_code) {
       ->type_name("URL");
   command->add_option("--server", arguments->server, "ask this server instead")->type_name("URL");
   command->add_option("--api-key", arguments->api_key, "the server's key");
+  command->add_flag("--json", arguments->json, "one JSON object");
   command->callback([arguments, &exit_code] { exit_code = get(*arguments); });
 }
 

@@ -31,6 +31,11 @@ int run(int argc, char** argv) {
   add_stats(app, exit_code);
   add_doctor(app, exit_code);
 
+  // Before --help can hide it.
+  if (argc > 1 && argv[1][0] != '-' && app.get_subcommand_no_throw(argv[1]) == nullptr) {
+    std::fprintf(stderr, "vitrove: there is no command '%.40s'; see vitrove --help\n", argv[1]);
+    return exit_usage;
+  }
   try {
     std::vector<std::string> words = with_option_sources(app, {argv + 1, argv + argc});
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 wants them reversed

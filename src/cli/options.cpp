@@ -1,12 +1,38 @@
 #include "cli/options.h"
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <functional>
+#include <span>
+#include <string>
 
 #include "vitrove/error.h"
 #include "vitrove/units.h"
 
 namespace vitrove::cli {
 namespace {
+
+struct Unit {
+  const char* name;
+  std::uint64_t factor;
+};
+// Nearest to how people spell them first.
+constexpr std::array<Unit, 7> byte_units{{{"GiB", std::uint64_t{1} << 30},
+                                          {"MiB", std::uint64_t{1} << 20},
+                                          {"KiB", std::uint64_t{1} << 10},
+                                          {"GB", 1'000'000'000},
+                                          {"MB", 1'000'000},
+                                          {"kB", 1'000},
+                                          {"B", 1}}};
+constexpr std::array<Unit, 3> time_units{{{"s", 1'000'000}, {"ms", 1'000}, {"us", 1}}};
+
+// A default as it could be given: it reads back as exactly the same value.
+std::string spelled(std::uint64_t value, std::span<const Unit> units) {
+  const auto unit =
+      std::ranges::find_if(units, [value](const Unit& each) { return value % each.factor == 0; });
+  return std::to_string(value / unit->factor) + unit->name;
+}
 
 CLI::Option* add_with_unit(CLI::App& app, const std::string& name, const std::string& help,
                            const std::string& kind, const std::string& shown_default,
@@ -27,19 +53,20 @@ CLI::Option* add_with_unit(CLI::App& app, const std::string& name, const std::st
 
 CLI::Option* add_bytes(CLI::App& app, const std::string& name, std::uint64_t& target,
                        const std::string& help) {
-  return add_with_unit(app, name, help, "BYTES", format_bytes(target),
+  return add_with_unit(app, name, help, "BYTES", spelled(target, byte_units),
                        [&target](const std::string& text) { target = parse_bytes(text); });
 }
 
 CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::microseconds& target,
                           const std::string& help) {
-  return add_with_unit(app, name, help, "TIME", format_duration(target),
+  return add_with_unit(app, name, help, "TIME",
+                       spelled(static_cast<std::uint64_t>(target.count()), time_units),
                        [&target](const std::string& text) { target = parse_duration(text); });
 }
 
 CLI::Option* add_rate(CLI::App& app, const std::string& name, std::uint64_t& target,
                       const std::string& help) {
-  return add_with_unit(app, name, help, "BYTES/s", format_bytes(target) + "/s",
+  return add_with_unit(app, name, help, "BYTES/s", spelled(target, byte_units) + "/s",
                        [&target](const std::string& text) { target = parse_rate(text); });
 }
 

@@ -11,6 +11,8 @@
 #include <string>
 #include <thread>
 
+#include <sys/resource.h>
+
 #include "base/log.h"
 #include "cli/commands.h"
 #include "cli/serve_options.h"
@@ -47,6 +49,14 @@ void watch_signals(const std::stop_token& stop, EncodeServer& server) {
   }
 }
 
+// The usual soft limit of 1024 is for programs that use select().
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);  // where refused, what there is has to do
+}
+
 int serve(const ServerConfig& config) {
   set_up_logging(parse_log_level(config.log_level), config.log_format);
   // Before any thread exists: all of them inherit the mask, so that only the watcher sees these.
@@ -54,6 +64,7 @@ int serve(const ServerConfig& config) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
 
+  raise_descriptor_limit();
   EncodeServer server(config);
   server.start();
   const std::string host =

@@ -1,11 +1,23 @@
 #include "cli/serve_options.h"
 
 #include <limits>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "cli/options.h"
+#include "vitrove/eviction_policy.h"
 
 namespace vitrove::cli {
+namespace {
+
+std::string joined(std::span<const std::string_view> names) {
+  std::string text;
+  for (const auto name : names) text.append(text.empty() ? "" : ", ").append(name);
+  return text;
+}
+
+}  // namespace
 
 void add_model_options(CLI::App& app, ServerConfig& config) {
   const auto* group = "Model";
@@ -52,7 +64,8 @@ void add_cache_options(CLI::App& app, ServerConfig& config) {
   add_bytes(app, "--pool-size", config.pool_size, "host memory for embeddings; 0: no pool")
       ->group(group);
   add_bytes(app, "--page-size", config.page_size, "page of the pool, a power of two")->group(group);
-  app.add_option("--eviction-policy", config.eviction_policy, "which entry goes first")
+  app.add_option("--eviction-policy", config.eviction_policy,
+                 "which entry goes first: " + joined(eviction_policies()))
       ->capture_default_str()
       ->group(group);
   app.add_flag(
@@ -131,8 +144,9 @@ void add_server_options(CLI::App& app, ServerConfig& config) {
       ->capture_default_str()
       ->group(group);
   add_bytes(app, "--max-body-bytes", config.max_body_bytes, "one request's body")->group(group);
-  add_bytes(app, "--max-inflight-bytes", config.max_inflight_bytes,
-            "bodies held, and replies copied for slow readers, at a time")
+  add_bytes(
+      app, "--max-inflight-bytes", config.max_inflight_bytes,
+      "bodies held at a time, media fetched, and replies copied for slow readers: each so much")
       ->group(group);
   add_duration(app, "--request-timeout", config.request_timeout,
                "from the request to the first byte of its reply")

@@ -35,22 +35,23 @@ int flush(const ServerArguments& arguments) {
   std::string path = "/flush?scope=" + arguments.scope;
   if (!arguments.model.empty()) path += "&model=" + query_value(arguments.model);
   const std::string body = client.expect("POST", path);
+  const json reply = json::parse(body);
   if (arguments.as_json) {
     std::puts(body.c_str());
-    return exit_ok;
+    return reply.value("complete", true) ? exit_ok : exit_failed;
   }
-  const json reply = json::parse(body);
   for (const json& tier : reply.at("tiers")) {
     const std::string name = tier.value("name", "?");
     if (tier.at("removed").is_null()) {
       std::printf("%-12s cannot list: left alone (raise --epoch to abandon what it holds)\n",
                   name.c_str());
     } else {
-      std::printf("%-12s %llu removed\n", name.c_str(),
-                  tier.at("removed").get<unsigned long long>());
+      std::printf("%-12s %llu removed%s\n", name.c_str(),
+                  tier.at("removed").get<unsigned long long>(),
+                  tier.value("complete", true) ? "" : ", but some may be left: try again");
     }
   }
-  return exit_ok;
+  return reply.value("complete", true) ? exit_ok : exit_failed;
 }
 
 void print_nested(const json& value, const std::string& prefix, Table& table) {

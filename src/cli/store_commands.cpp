@@ -116,7 +116,11 @@ int rm(const StoreArguments& arguments) {
   if (!result.ok())
     throw Error(ErrorCode::unavailable,
                 "the store failed: " + std::string(to_string(result.status)));
-  std::printf("removed %s\n", key.text().c_str());
+  if (arguments.json) {
+    std::puts(nlohmann::json{{"key", key.text()}, {"removed", 1}}.dump().c_str());
+  } else {
+    std::printf("removed %s\n", key.text().c_str());
+  }
   return exit_ok;
 }
 
@@ -150,6 +154,7 @@ void add_rm(CLI::App& app, int& exit_code) {
   command->add_option("--server", arguments->server, "remove through this server instead")
       ->type_name("URL");
   command->add_option("--api-key", arguments->api_key, "the server's admin key");
+  command->add_flag("--json", arguments->json, "one JSON object");
   command->callback([arguments, &exit_code] { exit_code = rm(*arguments); });
 }
 

@@ -113,9 +113,10 @@ Error HttpFetcher::overdue(const Budget& budget) {
 }
 
 std::vector<std::byte> HttpFetcher::fetch(std::string_view text, Clock::time_point deadline,
-                                          const std::stop_token& cancel) const {
+                                          const std::stop_token& cancel,
+                                          const BytesWanted& wanted) const {
   const Clock::time_point ours = Clock::now() + policy_.total_timeout;
-  const Budget budget{std::min(ours, deadline), deadline <= ours, cancel};
+  const Budget budget{std::min(ours, deadline), deadline <= ours, cancel, wanted};
   std::chrono::milliseconds wait = first_pause;
   for (int attempt = 0;; ++attempt) {
     Outcome outcome = follow(parse_http_url(text, rules_), budget);
@@ -177,7 +178,7 @@ HttpUrl HttpFetcher::parse_redirect(const std::string& location) const {
 HttpFetcher::Outcome HttpFetcher::follow(HttpUrl url, const Budget& budget) const {
   std::unique_ptr<Session> session = borrow_session();
   for (int hop = 0; hop <= policy_.max_redirects; ++hop) {
-    HttpTransfer transfer(session->easy(), session->multi(), policy_, rules_);
+    HttpTransfer transfer(session->easy(), session->multi(), policy_, rules_, budget.wanted);
     TransferResult result = transfer.run(url, resolve_, budget.end, budget.cancel);
     if (is_redirect(result)) {
       url = parse_redirect(result.location);

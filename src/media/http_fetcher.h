@@ -25,7 +25,7 @@ class HttpFetcher {
   ~HttpFetcher();
 
   std::vector<std::byte> fetch(std::string_view url, std::chrono::steady_clock::time_point deadline,
-                               const std::stop_token& cancel) const;
+                               const std::stop_token& cancel, const BytesWanted& wanted = {}) const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -35,6 +35,7 @@ class HttpFetcher {
     Clock::time_point end;
     bool is_callers;  // it is the caller's deadline that ends first
     std::stop_token cancel;
+    const BytesWanted& wanted;
   };
 
   struct Failure {

@@ -53,7 +53,7 @@ TransferResult HttpTransfer::run(const HttpUrl& url, const std::vector<std::stri
   if (curl_multi_add_handle(multi_, easy_) != CURLM_OK) throw std::bad_alloc();
   perform(end, cancel);
   curl_multi_remove_handle(multi_, easy_);
-  if (is_out_of_memory_) throw std::bad_alloc();
+  if (refused_) std::rethrow_exception(refused_);
   return std::move(result_);
 }
 
@@ -141,6 +141,8 @@ bool HttpTransfer::accept(const std::byte* data, std::size_t size) {
     is_too_large_ = true;
     return false;
   }
+  // As it comes, and not what was declared: an origin that only promises holds up nobody.
+  if (wanted_) wanted_(result_.body.size() + size);
   if (result_.body.empty()) result_.body.reserve(wanted);
   result_.body.insert(result_.body.end(), data, data + size);
   return true;
@@ -151,8 +153,8 @@ std::size_t HttpTransfer::on_body(char* data, std::size_t size, std::size_t coun
   const std::size_t bytes = size * count;
   try {
     return transfer.accept(reinterpret_cast<const std::byte*>(data), bytes) ? bytes : bytes + 1;
-  } catch (const std::bad_alloc&) {
-    transfer.is_out_of_memory_ = true;
+  } catch (...) {
+    transfer.refused_ = std::current_exception();
     return bytes + 1;
   }
 }

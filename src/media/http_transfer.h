@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -45,12 +46,14 @@ struct TransferResult {
   std::vector<std::byte> body;
 };
 
-// Not thread-safe; one at a time. `policy` and `rules` outlive it.
+// Not thread-safe; one at a time. What it is given by reference outlives it.
 class HttpTransfer {
  public:
-  HttpTransfer(CURL* easy, CURLM* multi, const FetchPolicy& policy, const HostRules& rules)
-      : easy_(easy), multi_(multi), policy_(policy), rules_(rules) {}
+  HttpTransfer(CURL* easy, CURLM* multi, const FetchPolicy& policy, const HostRules& rules,
+               const BytesWanted& wanted)
+      : easy_(easy), multi_(multi), policy_(policy), rules_(rules), wanted_(wanted) {}
 
+  // Throws what `wanted` throws.
   TransferResult run(const HttpUrl& url, const std::vector<std::string>& resolve,
                      std::chrono::steady_clock::time_point end, const std::stop_token& cancel);
 
@@ -68,14 +71,15 @@ class HttpTransfer {
   CURLM* multi_;
   const FetchPolicy& policy_;
   const HostRules& rules_;
+  const BytesWanted& wanted_;
   CurlList headers_;
   CurlList resolve_;
   TransferResult result_;
   std::size_t ignored_bytes_ = 0;
   bool is_denied_ = false;
   bool is_too_large_ = false;
-  bool is_unwanted_ = false;  // the long body of an answer that is an error anyway
-  bool is_out_of_memory_ = false;
+  bool is_unwanted_ = false;    // the long body of an answer that is an error anyway
+  std::exception_ptr refused_;  // thrown where libcurl must not see it
 };
 
 }  // namespace vitrove

@@ -68,7 +68,7 @@ UniqueFd real_openat2(int directory, const std::string& path) {
       static_cast<int>(::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof how)));
 }
 
-std::vector<std::byte> read_regular(int fd, std::uint64_t max_bytes) {
+std::vector<std::byte> read_regular(int fd, std::uint64_t max_bytes, const BytesWanted& wanted) {
   struct stat status {};
   if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) fail_missing("not a regular file");
   const auto fail_size = [&] {
@@ -76,11 +76,19 @@ std::vector<std::byte> read_regular(int fd, std::uint64_t max_bytes) {
                 "the item exceeds the limit of " + std::to_string(max_bytes) + " bytes");
   };
   if (static_cast<std::uint64_t>(status.st_size) > max_bytes) fail_size();
+  const auto ask_for = [&wanted](std::uint64_t size) {
+    if (wanted) wanted(size);
+  };
   // One byte more than it should have tells the end, and whether it grew.
-  std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size) + 1);
+  const auto first = static_cast<std::size_t>(status.st_size) + 1;
+  ask_for(first);
+  std::vector<std::byte> bytes(first);
   std::size_t size = 0;
   for (;;) {
-    if (size == bytes.size()) bytes.resize(2 * size);
+    if (size == bytes.size()) {
+      ask_for(2 * size);
+      bytes.resize(2 * size);
+    }
     const ssize_t count = ::read(fd, bytes.data() + size, bytes.size() - size);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail_missing(errno_text(errno));
@@ -146,14 +154,15 @@ std::optional<std::string> LocalFiles::path_below_root(std::string_view path) co
   return std::nullopt;
 }
 
-std::vector<std::byte> LocalFiles::read(std::string_view url, std::uint64_t max_bytes) const {
+std::vector<std::byte> LocalFiles::read(std::string_view url, std::uint64_t max_bytes,
+                                        const BytesWanted& wanted) const {
   if (!directory_) throw Error(ErrorCode::forbidden, "file: URLs are not allowed");
   const std::string path = path_of(url);
   const auto below = path_below_root(path);
   if (!below) fail_missing("outside the allowed directory: " + path);
   const UniqueFd fd = open_beneath(directory_.get(), *below);
   if (!fd) fail_missing(errno_text(errno) + ": " + path);
-  std::vector<std::byte> bytes = read_regular(fd.get(), max_bytes);
+  std::vector<std::byte> bytes = read_regular(fd.get(), max_bytes, wanted);
   if (bytes.empty()) throw Error(ErrorCode::invalid_argument, "the media file is empty");
   return bytes;
 }

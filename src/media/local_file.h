@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "vitrove/fetch.h"
 
 namespace vitrove {
 
@@ -23,8 +24,10 @@ class LocalFiles {
 
   // `url` starts with "file:" in any case. Throws Error{forbidden} when switched off,
   // Error{invalid_argument} for a malformed URL, Error{not_found} with one and the same message for
-  // files that are missing, outside, unreadable or not regular, Error{too_large}.
-  std::vector<std::byte> read(std::string_view url, std::uint64_t max_bytes) const;
+  // files that are missing, outside, unreadable or not regular, Error{too_large}; and what `wanted`
+  // throws.
+  std::vector<std::byte> read(std::string_view url, std::uint64_t max_bytes,
+                              const BytesWanted& wanted = {}) const;
 
  private:
   std::optional<std::string> path_below_root(std::string_view path) const;

@@ -24,13 +24,14 @@ const FetchPolicy& MediaFetcher::policy() const { return impl_->policy; }
 
 std::vector<std::byte> MediaFetcher::fetch(std::string_view url,
                                            std::chrono::steady_clock::time_point deadline,
-                                           std::stop_token cancel) const {
+                                           std::stop_token cancel,
+                                           const BytesWanted& wanted) const {
   if (is_data_url(url)) return decode_data_url(url, impl_->policy.max_item_bytes);
   if (starts_ignoring_case(url, "http:") || starts_ignoring_case(url, "https:")) {
-    return impl_->http.fetch(url, deadline, cancel);
+    return impl_->http.fetch(url, deadline, cancel, wanted);
   }
   if (starts_ignoring_case(url, "file:")) {
-    return impl_->files.read(url, impl_->policy.max_item_bytes);
+    return impl_->files.read(url, impl_->policy.max_item_bytes, wanted);
   }
   throw Error(ErrorCode::invalid_argument, "media must be given as a data:, http(s): or file: URL");
 }

@@ -118,6 +118,12 @@ void AccessControl::check(Access needed, HttpRequest& request) const {
     throw Error(ErrorCode::unauthorized, "a valid key is needed: Authorization: Bearer KEY");
   }
   if (wants_admin) throw Error(ErrorCode::forbidden, "this route needs the admin key");
+  // Without a key, being on this host is all that lets a caller in; and so is any page that is open
+  // in a browser here.
+  const bool changes = request.method != "GET" && request.method != "HEAD";
+  if (caller == nullptr && changes && request.is_from_page) {
+    throw Error(ErrorCode::forbidden, "web pages may not call this server without a key");
+  }
   if (caller != nullptr) request.tenant = caller->tenant;
 }
 

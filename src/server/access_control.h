@@ -5,6 +5,9 @@
 //    says whose embeddings the caller sees.
 //  - Admin routes need the --admin-key when tenants are on or the server listens beyond loopback;
 //    no admin key set means 403 there. Otherwise they are like caller routes.
+//  - Where no key is needed, what a web page of another site sends is refused, but for GET and
+//  HEAD,
+//    whose replies browsers keep from it.
 //  - The admin key is good everywhere and passes the tenant check.
 //
 // Keys are compared by their digests in constant time. Immutable after construction.

@@ -99,8 +99,13 @@ HttpResponse AdminRoutes::flush(HttpRequest& request) {
         scope, model, {request.deadline, request.cancel, request.request_id});
     logger()->info("req_id={} flushed scope={}: {} removed", request.request_id, scope_text,
                    total_removed(report));
+    if (!is_complete(report)) {
+      logger()->warn("req_id={} the flush ran out of time or met with faults: some may be left",
+                     request.request_id);
+    }
     return json_reply({{"scope", scope_text},
                        {"model", model ? to_hex(*model) : "*"},
+                       {"complete", is_complete(report)},
                        {"tiers", tiers_json(report)}},
                       request.request_id);
   });
@@ -122,7 +127,7 @@ HttpResponse AdminRoutes::reload(HttpRequest& request) {
 
 HttpResponse AdminRoutes::health_generate(HttpRequest& request) {
   return reply_or_error(request.request_id, [&] {
-    service_.encode_probe(request.deadline);
+    service_.encode_probe({request.deadline, request.cancel, request.request_id});
     return json_reply({{"status", "ok"}}, request.request_id);
   });
 }

@@ -21,7 +21,7 @@ using json = nlohmann::ordered_json;
 
 constexpr std::size_t tensor_alignment = 8;
 
-bool share_shape(const std::vector<EncodedItem>& items) {
+bool share_shape(std::span<const EncodedItem> items) {
   const auto& first = items.front().view;
   return std::ranges::all_of(items, [&](const EncodedItem& item) {
     return item.view.dim() == first.dim() && item.view.dtype() == first.dtype();
@@ -52,7 +52,7 @@ json item_json(const EncodedItem& item, std::uint64_t offset, bool with_dim) {
   return entry;
 }
 
-json metadata_json(const ReplyFrame& frame, const std::vector<EncodedItem>& items) {
+json metadata_json(const ReplyFrame& frame, std::span<const EncodedItem> items) {
   const bool one_shape = share_shape(items);
   std::uint64_t bytes = 0;
   std::uint64_t rows = 0;
@@ -92,7 +92,7 @@ json tensor_json(const EmbeddingView& view, std::uint64_t rows, std::uint64_t be
           {"data_offsets", json::array({begin, begin + bytes})}};
 }
 
-json tensors_json(const std::vector<EncodedItem>& items) {
+json tensors_json(std::span<const EncodedItem> items) {
   json tensors = json::object();
   std::uint64_t bytes = 0;
   if (share_shape(items)) {
@@ -113,7 +113,7 @@ json tensors_json(const std::vector<EncodedItem>& items) {
 }
 
 // Length, JSON, and blanks up to the alignment that readers may map the tensors with.
-std::string safetensors_header(const ReplyFrame& frame, const std::vector<EncodedItem>& items) {
+std::string safetensors_header(const ReplyFrame& frame, std::span<const EncodedItem> items) {
   json header = {{"__metadata__", {{"vitrove", metadata_json(frame, items).dump()}}}};
   header.update(tensors_json(items));
   std::string text = header.dump();
@@ -123,7 +123,7 @@ std::string safetensors_header(const ReplyFrame& frame, const std::vector<Encode
   return framed + text;
 }
 
-std::string sources_note(const std::vector<EncodedItem>& items) {
+std::string sources_note(std::span<const EncodedItem> items) {
   std::map<std::string_view, int> counts;
   for (const auto& item : items) ++counts[to_string(item.source)];
   std::string note;
@@ -133,7 +133,7 @@ std::string sources_note(const std::vector<EncodedItem>& items) {
   return note;
 }
 
-HttpResponse framed_reply(const ReplyFrame& frame, const std::vector<EncodedItem>& items) {
+HttpResponse framed_reply(const ReplyFrame& frame, std::span<const EncodedItem> items) {
   HttpResponse response;
   response.req_id = frame.req_id;
   response.note = {static_cast<std::uint32_t>(items.size()), sources_note(items)};
@@ -145,22 +145,27 @@ struct Payload {
   std::vector<EncodedItem> items;
   std::vector<ByteAllowance::Share> shares;
 };
+struct PinnedPayload {
+  std::shared_ptr<const EncodedItem> item;
+  ByteAllowance::Share share;
+};
 
-HttpResponse payload_reply(const ReplyFrame& frame, std::shared_ptr<Payload> payload) {
-  HttpResponse response = framed_reply(frame, payload->items);
+HttpResponse payload_reply(const ReplyFrame& frame, std::span<const EncodedItem> items,
+                           std::shared_ptr<void> owner) {
+  HttpResponse response = framed_reply(frame, items);
   response.content_type = "application/octet-stream";
-  response.body = safetensors_header(frame, payload->items);
-  for (const auto& item : payload->items) {
+  response.body = safetensors_header(frame, items);
+  for (const auto& item : items) {
     const auto runs = item.view.runs();
     response.parts.insert(response.parts.end(), runs.begin(), runs.end());
   }
-  response.owner = std::move(payload);
+  response.owner = std::move(owner);
   return response;
 }
 
 }  // namespace
 
-HttpResponse metadata_reply(const ReplyFrame& frame, const std::vector<EncodedItem>& items) {
+HttpResponse metadata_reply(const ReplyFrame& frame, std::span<const EncodedItem> items) {
   HttpResponse response = framed_reply(frame, items);
   response.body = metadata_json(frame, items).dump();
   return response;
@@ -173,17 +178,16 @@ HttpResponse safetensors_reply(const ReplyFrame& frame, std::vector<EncodedItem>
   std::vector<EmbeddingView*> views;
   for (auto& item : payload->items) views.push_back(&item.view);
   payload->shares = budget.admit(views);
-  return payload_reply(frame, std::move(payload));
+  return payload_reply(frame, payload->items, payload);
 }
 
-std::optional<HttpResponse> pinned_safetensors_reply(const ReplyFrame& frame, EncodedItem& item,
+std::optional<HttpResponse> pinned_safetensors_reply(const ReplyFrame& frame,
+                                                     std::shared_ptr<const EncodedItem> item,
                                                      ReplyBudget& budget) {
-  ByteAllowance::Share share;
-  if (!budget.admit_pinned(item.view, share)) return std::nullopt;
-  auto payload = std::make_shared<Payload>();
-  payload->items.push_back(std::move(item));
-  payload->shares.push_back(std::move(share));
-  return payload_reply(frame, std::move(payload));
+  auto payload = std::make_shared<PinnedPayload>();
+  if (!budget.admit_pinned(item->view, payload->share)) return std::nullopt;
+  payload->item = std::move(item);
+  return payload_reply(frame, {payload->item.get(), 1}, payload);
 }
 
 }  // namespace vitrove

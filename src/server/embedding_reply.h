@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,14 +21,16 @@ struct ReplyFrame {
 };
 
 // Gives the pins back at once.
-HttpResponse metadata_reply(const ReplyFrame& frame, const std::vector<EncodedItem>& items);
+HttpResponse metadata_reply(const ReplyFrame& frame, std::span<const EncodedItem> items);
 
 // Takes the pins along; throws Error{unavailable} when the budget has no room.
 HttpResponse safetensors_reply(const ReplyFrame& frame, std::vector<EncodedItem> items,
                                ReplyBudget& budget);
 
-// The same for one item that need not be copied; nothing when the budget of pins is used up.
-std::optional<HttpResponse> pinned_safetensors_reply(const ReplyFrame& frame, EncodedItem& item,
+// The same for one item that need not be copied; nothing when the budget of pins is used up. The
+// reply shares the item, so that the caller can still count it.
+std::optional<HttpResponse> pinned_safetensors_reply(const ReplyFrame& frame,
+                                                     std::shared_ptr<const EncodedItem> item,
                                                      ReplyBudget& budget);
 
 }  // namespace vitrove

@@ -2,7 +2,7 @@
 //
 // Every field's type and range is checked, and an unknown field is refused by name: a client's own
 // id such as `uuid` would otherwise seem to work (field case B24). An item's mm_processor_kwargs
-// are laid over the request's, name by name.
+// are laid over the request's, name by name, and neither may be longer than 16 KiB.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,8 @@ struct EncodeBody {
   ReturnForm form = ReturnForm::metadata;
 };
 
-// Throws Error{invalid_argument} naming the field, or {too_large} beyond max_items. When the
+// Throws Error{invalid_argument} naming the field, or {too_large} beyond max_items and what so many
+// items have at most. When the
 // request names itself, `req_id` is set even if a later field is bad.
 EncodeBody parse_encode_body(std::string_view text, std::uint32_t max_items, std::string& req_id);
 

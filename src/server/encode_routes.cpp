@@ -7,8 +7,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "server/embedding_reply.h"
-#include "server/encode_body.h"
 #include "server/error_reply.h"
 #include "server/flush_reply.h"
 #include "vitrove/error.h"
@@ -17,8 +15,10 @@ namespace vitrove {
 namespace {
 
 constexpr std::string_view key_route = "/embeddings/";
-// Parsing and hashing so much takes an I/O thread some tens of microseconds.
+// Parsing and hashing one item of so much takes an I/O thread some tens of microseconds; more items
+// or settings than one has are not even parsed there.
 constexpr std::size_t max_quick_body = 64 * 1024;
+constexpr std::uint32_t max_quick_items = 1;
 
 EmbeddingKey key_of(const HttpRequest& request) {
   const auto key = EmbeddingKey::parse(std::string_view(request.path).substr(key_route.size()));
@@ -103,18 +103,25 @@ std::optional<HttpResponse> EncodeRoutes::encode_from_pool(HttpRequest& request)
   if (request.body.size() > max_quick_body) return std::nullopt;
   std::string req_id = request.request_id;
   try {
-    EncodeBody body = parse_encode_body(request.body, config_.max_items, req_id);
+    EncodeBody body = parse_encode_body(request.body, max_quick_items, req_id);
     const ReplyFrame frame = frame_of(body, req_id);
     const ReturnForm form = body.form;
-    auto item = service_.try_hit(work_of(request, std::move(body), req_id));
+    auto item = service_.peek_hit(work_of(request, std::move(body), req_id));
     if (!item) return std::nullopt;
-    if (form == ReturnForm::safetensors) return pinned_safetensors_reply(frame, *item, budget_);
-    std::vector<EncodedItem> items;
-    items.push_back(std::move(*item));
-    return metadata_reply(frame, items);
+    return hit_reply(frame, form, std::move(*item));
   } catch (const std::exception&) {
     return std::nullopt;  // encode() says what is wrong
   }
+}
+
+// Counted last: where no reply comes about, encode() follows and counts the lookup itself.
+std::optional<HttpResponse> EncodeRoutes::hit_reply(const ReplyFrame& frame, ReturnForm form,
+                                                    EncodedItem item) {
+  const auto shared = std::make_shared<const EncodedItem>(std::move(item));
+  auto reply = form == ReturnForm::metadata ? metadata_reply(frame, {shared.get(), 1})
+                                            : pinned_safetensors_reply(frame, shared, budget_);
+  if (reply) service_.controller().count_hit(shared->view);
+  return reply;
 }
 
 // The tenant whose embeddings the caller may see; nothing when he may see all.
@@ -127,10 +134,11 @@ std::optional<HttpResponse> EncodeRoutes::get_from_pool(HttpRequest& request) {
   try {
     const EmbeddingKey key = key_of(request);
     if (wants_metadata(request)) return std::nullopt;
-    EmbeddingView view = service_.controller().try_get(key);
+    EmbeddingView view = service_.controller().peek(key);
     const auto tenant = visible_tenant(request);
     if (!view || (tenant && view.tenant() != *tenant)) return std::nullopt;
-    EncodedItem item = found_item(key, std::move(view), Source::local);
+    const auto item =
+        std::make_shared<const EncodedItem>(found_item(key, std::move(view), Source::local));
     // Copying, where pins are short, is for the other threads.
     return pinned_safetensors_reply(frame_of(request), item, budget_);
   } catch (const std::exception&) {
@@ -156,7 +164,10 @@ HttpResponse EncodeRoutes::remove(HttpRequest& request) {
     const EmbeddingKey key = key_of(request);
     const FlushReport report =
         service_.controller().remove(key, visible_tenant(request), context_of(request));
-    if (total_removed(report) == 0) nothing_there();
+    if (total_removed(report) == 0) {
+      if (is_complete(report)) nothing_there();
+      throw Error(ErrorCode::unavailable, "a store could not remove this embedding");
+    }
     HttpResponse response;
     response.req_id = request.request_id;
     response.body = nlohmann::json{{"key", key.text()}, {"tiers", tiers_json(report)}}.dump();

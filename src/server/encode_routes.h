@@ -4,6 +4,8 @@
 #include <optional>
 #include <vector>
 
+#include "server/embedding_reply.h"
+#include "server/encode_body.h"
 #include "server/encode_service.h"
 #include "server/http_message.h"
 #include "server/reply_budget.h"
@@ -23,6 +25,7 @@ class EncodeRoutes {
  private:
   HttpResponse encode(HttpRequest& request);
   std::optional<HttpResponse> encode_from_pool(HttpRequest& request);
+  std::optional<HttpResponse> hit_reply(const ReplyFrame& frame, ReturnForm form, EncodedItem item);
   HttpResponse get(HttpRequest& request);
   std::optional<HttpResponse> get_from_pool(HttpRequest& request);
   HttpResponse remove(HttpRequest& request);

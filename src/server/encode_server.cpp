@@ -6,6 +6,8 @@
 #include <mutex>
 #include <utility>
 
+#include <sys/resource.h>
+
 #include "base/log.h"
 #include "server/http_listener.h"
 #include "server/server_core.h"
@@ -15,12 +17,27 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// For stores, media, models and logs.
+constexpr std::uint64_t spare_descriptors = 256;
+
+// Beyond it a connection is told so; out of descriptors nobody would be told anything.
+std::uint32_t connections_within_limits(std::uint32_t wanted) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
+  const std::uint64_t usable =
+      std::max(limit.rlim_cur / 4, limit.rlim_cur - std::min(limit.rlim_cur, spare_descriptors));
+  if (wanted <= usable) return wanted;
+  logger()->warn("{} connections at most, and not {}: the limit of open files is {}", usable,
+                 wanted, limit.rlim_cur);
+  return static_cast<std::uint32_t>(std::max<std::uint64_t>(usable, 1));
+}
+
 ListenerOptions listener_options(const ServerConfig& config) {
   ListenerOptions options;
   options.host = config.host;
   options.port = config.port;
   options.io_threads = config.io_threads;
-  options.max_connections = config.max_connections;
+  options.max_connections = connections_within_limits(config.max_connections);
   options.send_stall_timeout = config.send_stall_timeout;
   return options;
 }
@@ -74,10 +91,12 @@ bool EncodeServer::Impl::drain() {
     idle = listener->wait_idle(std::min(deadline, Clock::now() + slice));
     if (!idle && !sleep_until(Clock::now())) return false;
   }
-  bool flushed = false;
+  // Looked at in any case: requests may have used up the time.
+  auto& controller = core.service().controller();
+  bool flushed = controller.wait_for_puts(std::min(deadline, Clock::now() + slice));
   while (!flushed && Clock::now() < deadline) {
-    flushed = core.service().controller().wait_for_puts(std::min(deadline, Clock::now() + slice));
-    if (!flushed && !sleep_until(Clock::now())) return false;
+    if (!sleep_until(Clock::now())) return false;
+    flushed = controller.wait_for_puts(std::min(deadline, Clock::now() + slice));
   }
   if (!idle) logger()->warn("drain: requests are still running at the deadline");
   if (!flushed) logger()->warn("drain: puts are still queued at the deadline");
@@ -130,7 +149,12 @@ bool EncodeServer::wait() {
     forced = impl_->force_asked;
   }
   const bool clean = !forced && impl_->listener && impl_->drain();
-  impl_->stop();
+  if (clean) {
+    impl_->stop();
+  } else if (impl_->listener) {
+    // What is stuck is not waited for here: the caller may prefer to leave without it.
+    impl_->listener->stop();
+  }
   return clean;
 }
 

@@ -10,8 +10,8 @@
 // force_stop() ends it at once. Both may be called from any thread, and again, but not from a
 // signal handler itself.
 //
-// Two I/O threads do nothing but HTTP; requests run on a bounded pool; metrics and admin routes
-// have threads of their own, and /health is answered by the I/O threads.
+// Two I/O threads do nothing but HTTP; requests run on a bounded pool; metrics, admin routes and
+// /health have threads of their own.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,8 @@ class EncodeServer {
   // The second form takes a ready service (tests, hosts with their own stores).
   explicit EncodeServer(const ServerConfig& config);
   EncodeServer(const ServerConfig& config, std::shared_ptr<EncodeService> service);
-  // Stops by force when still running.
+  // Stops by force when still running, and waits for what cannot be stopped: an encoder's run, a
+  // store's call.
   ~EncodeServer();
   EncodeServer(const EncodeServer&) = delete;
   EncodeServer& operator=(const EncodeServer&) = delete;
@@ -41,7 +42,8 @@ class EncodeServer {
   void begin_drain();
   void force_stop();
   // Blocks until the server has ended. True when everything accepted was answered and all puts
-  // were flushed.
+  // were flushed. Else all connections are closed, but work may be stuck, which only the destructor
+  // waits for.
   bool wait();
 
   EncodeService& service();

@@ -9,13 +9,13 @@
 
 #include "base/log.h"
 #include "server/item_filler.h"
+#include "server/media_intake.h"
 #include "server/model_slot.h"
 #include "server/task_group.h"
 #include "server/thread_counts.h"
 #include "server/worker_pool.h"
 #include "vitrove/embedding_store_factory.h"
 #include "vitrove/error.h"
-#include "vitrove/fetch.h"
 
 namespace vitrove {
 namespace {
@@ -47,6 +47,13 @@ ControllerOptions controller_options(const ServerConfig& config) {
   options.store_timeout = config.store_timeout;
   options.store_min_bandwidth = config.store_min_bandwidth;
   return options;
+}
+
+// Stores come last at a start: one that fails leaves no store's directory behind.
+void check_pool(const ControllerOptions& options) {
+  PagePoolOptions plain = options.pool;
+  plain.pin_memory = false;
+  const PagePool tried(plain);
 }
 
 EncoderOptions encoder_options(const ServerConfig& config) {
@@ -100,6 +107,7 @@ struct Call {
   RequestContext context;
   std::stop_source stop;
   std::vector<PreparedItem> prepared;
+  MediaIntake::Tally received{0};
   std::vector<Fill> fills;
 };
 
@@ -121,7 +129,7 @@ struct EncodeService::Impl {
   Impl(const ServerConfig& options, std::shared_ptr<EmbeddingCacheController> shared)
       : config(options),
         controller(std::move(shared)),
-        fetcher(fetch_policy(options)),
+        intake(fetch_policy(options), options.max_inflight_bytes),
         filler(options),
         fetchers("vt-fetch", fetch_threads, 0),
         fillers("vt-fill", fill_threads(options), 0) {}
@@ -133,18 +141,19 @@ struct EncodeService::Impl {
 
   void check_shape(const std::vector<EncodeItem>& items) const;
   PreparedItem prepare(const ModelSlot& slot, EncodeItem& item, const KeyScope& scope,
-                       const RequestContext& context) const;
+                       const RequestContext& context, MediaIntake::Tally& received) const;
   Digest256 check_media(std::span<const std::byte> bytes, Modality modality,
                         const std::optional<Digest256>& digest) const;
   void prepare_all(const std::shared_ptr<Call>& call);
   void acquire(Call& call, Outcome& outcome);
   void lend_bytes_to_digests(Call& call) const;
+  void drop_bytes_of_hits(Call& call, const Outcome& outcome) const;
   void fill_all(const std::shared_ptr<Call>& call, Outcome& outcome);
   void join_all(Call& call, Outcome& outcome);
 
   const ServerConfig config;
   const std::shared_ptr<EmbeddingCacheController> controller;
-  const MediaFetcher fetcher;
+  const MediaIntake intake;
   ItemFiller filler;
   const std::shared_ptr<EncoderMeter> meter = std::make_shared<EncoderMeter>();
   std::mutex reload_mutex;
@@ -176,8 +185,8 @@ void EncodeService::Impl::check_shape(const std::vector<EncodeItem>& items) cons
 }
 
 PreparedItem EncodeService::Impl::prepare(const ModelSlot& slot, EncodeItem& item,
-                                          const KeyScope& scope,
-                                          const RequestContext& context) const {
+                                          const KeyScope& scope, const RequestContext& context,
+                                          MediaIntake::Tally& received) const {
   throw_if_cancelled(context);
   PreparedItem ready;
   ready.modality = item.modality.value_or(slot.default_modality());
@@ -185,8 +194,7 @@ PreparedItem EncodeService::Impl::prepare(const ModelSlot& slot, EncodeItem& ite
   ready.params = slot.resolve(ready.modality, item.mm_processor_kwargs);
   ready.bytes = std::move(item.bytes);
   if (!ready.bytes && !item.url.empty()) {
-    ready.bytes = std::make_shared<const std::vector<std::byte>>(
-        fetcher.fetch(item.url, context.deadline, context.cancel));
+    ready.bytes = intake.fetch(item.url, context, received);
     item.url = {};
   }
   ready.content =
@@ -222,7 +230,8 @@ void EncodeService::Impl::prepare_all(const std::shared_ptr<Call>& call) {
   const auto helpers = std::min(remote, fetch_helpers_per_request);
   const auto job = [this, call](std::size_t index) {
     try {
-      call->prepared[index] = prepare(*call->slot, call->items[index], call->scope, call->context);
+      call->prepared[index] =
+          prepare(*call->slot, call->items[index], call->scope, call->context, call->received);
     } catch (const Error& error) {
       throw error.for_item(static_cast<int>(index));
     }
@@ -259,6 +268,13 @@ void EncodeService::Impl::lend_bytes_to_digests(Call& call) const {
     if (item.bytes) continue;
     const auto found = media.find(item.expectation.key);
     if (found != media.end()) item.bytes = found->second;
+  }
+}
+
+// They need not be held while the others are encoded.
+void EncodeService::Impl::drop_bytes_of_hits(Call& call, const Outcome& outcome) const {
+  for (std::size_t i = 0; i < outcome.replies.size(); ++i) {
+    if (outcome.replies[i]) call.prepared[i].bytes.reset();
   }
 }
 
@@ -304,13 +320,14 @@ void EncodeService::Impl::join_all(Call& call, Outcome& outcome) {
 std::unique_ptr<EncodeService> EncodeService::from_config(const ServerConfig& config) {
   check_config(config);
   const auto urls = resolve_store_urls(config);
+  check_pool(controller_options(config));
+  std::shared_ptr<Encoder> encoder = make_encoder(config.encoder, encoder_options(config));
   const auto factory = EmbeddingStoreFactory::with_builtins();
   std::vector<std::shared_ptr<EmbeddingStore>> stores;
   for (const auto& url : urls) {
     stores.push_back(factory.create_backend(url));
     logger()->info("store {}", redact_url(url));
   }
-  std::shared_ptr<Encoder> encoder = make_encoder(config.encoder, encoder_options(config));
   auto controller =
       std::make_shared<EmbeddingCacheController>(controller_options(config), std::move(stores));
   for (const auto& warning : controller->pool().warnings()) logger()->warn("pool: {}", warning);
@@ -340,6 +357,7 @@ std::vector<EncodedItem> EncodeService::encode(EncodeRequest request) {
   Outcome outcome;
   impl_->acquire(*call, outcome);
   impl_->lend_bytes_to_digests(*call);
+  impl_->drop_bytes_of_hits(*call, outcome);
   // Fills first, joins last: a key that stands twice in the request joins its own first occurrence.
   impl_->fill_all(call, outcome);
   impl_->join_all(*call, outcome);
@@ -350,15 +368,16 @@ std::vector<EncodedItem> EncodeService::encode(EncodeRequest request) {
   return replies;
 }
 
-std::optional<EncodedItem> EncodeService::try_hit(EncodeRequest request) {
+std::optional<EncodedItem> EncodeService::peek_hit(EncodeRequest request) {
   if (request.items.size() != 1 || !needs_no_waiting(request.items[0])) return std::nullopt;
   impl_->check_shape(request.items);
   try {
     const auto slot = impl_->slot();
+    MediaIntake::Tally received{0};
     const auto item =
         impl_->prepare(*slot, request.items[0], {impl_->config.epoch, std::move(request.tenant)},
-                       {request.deadline, request.cancel, {}});
-    auto view = impl_->controller->try_get(item.expectation.key);
+                       {request.deadline, request.cancel, {}}, received);
+    auto view = impl_->controller->peek(item.expectation.key);
     if (!view || !is_expected(view, item.expectation)) return std::nullopt;
     return EncodedItem{item.expectation.key, item.modality, Source::local, std::move(view)};
   } catch (const Error& error) {
@@ -366,9 +385,9 @@ std::optional<EncodedItem> EncodeService::try_hit(EncodeRequest request) {
   }
 }
 
-void EncodeService::encode_probe(Clock::time_point deadline) {
+void EncodeService::encode_probe(const RequestContext& context) {
   const auto slot = impl_->slot();
-  impl_->filler.probe(*slot, deadline);
+  impl_->filler.probe(*slot, context);
 }
 
 EncoderInfo EncodeService::reload(const std::string& spec) {
@@ -400,6 +419,8 @@ EncoderTotals EncodeService::encoder_totals() const {
   totals.running_since_us = batcher.running_since_us;
   return totals;
 }
+
+std::uint64_t EncodeService::media_bytes() const { return impl_->intake.held(); }
 
 EmbeddingCacheController& EncodeService::controller() { return *impl_->controller; }
 const EmbeddingCacheController& EncodeService::controller() const { return *impl_->controller; }

@@ -90,11 +90,13 @@ class EncodeService {
 
   // The short way to one item that is in the pool: fetches nothing, asks no store and waits for
   // nobody, so that it may run on an I/O thread. Nothing when only encode() can tell. Throws Error.
-  std::optional<EncodedItem> try_hit(EncodeRequest request);
+  // It counts as a lookup only by controller().count_hit(), which is for whoever really answers
+  // with it: encode() may have to follow, and counts for itself.
+  std::optional<EncodedItem> peek_hit(EncodeRequest request);
 
   // Encodes a made-up picture (or sound), past the cache and left out of the counters. Throws
   // Error.
-  void encode_probe(std::chrono::steady_clock::time_point deadline);
+  void encode_probe(const RequestContext& context);
 
   // Loads and swaps in another encoder; returns its description. Throws Error: the old one stays.
   EncoderInfo reload(const std::string& spec);
@@ -102,6 +104,7 @@ class EncodeService {
 
   EncoderInfo encoder_info() const;
   EncoderTotals encoder_totals() const;
+  std::uint64_t media_bytes() const;  // of fetched media, held at the moment
   EmbeddingCacheController& controller();
   const EmbeddingCacheController& controller() const;
 

@@ -1,6 +1,7 @@
 // What a flush or a removal took away, tier by tier.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include <nlohmann/json.hpp>
@@ -9,14 +10,21 @@
 
 namespace vitrove {
 
-// [{"name": "pool", "removed": 3}, {"name": "mooncake", "removed": null}]
+// [{"name": "pool", "removed": 3, "complete": true},
+//  {"name": "mooncake", "removed": null, "complete": true}]
 inline nlohmann::json tiers_json(const FlushReport& report) {
   auto tiers = nlohmann::json::array();
   for (const auto& tier : report.tiers) {
-    tiers.push_back(
-        {{"name", tier.name}, {"removed", tier.removed ? nlohmann::json(*tier.removed) : nullptr}});
+    tiers.push_back({{"name", tier.name},
+                     {"removed", tier.removed ? nlohmann::json(*tier.removed) : nullptr},
+                     {"complete", tier.complete}});
   }
   return tiers;
+}
+
+// Nothing that was meant is left, but in tiers that cannot list.
+inline bool is_complete(const FlushReport& report) {
+  return std::ranges::all_of(report.tiers, &FlushTier::complete);
 }
 
 inline std::uint64_t total_removed(const FlushReport& report) {

@@ -84,7 +84,7 @@ std::optional<std::vector<StoreSummary>> HealthMonitor::look() const noexcept {
   try {
     std::vector<StoreSummary> stores;
     for (const auto& store : service_.controller().store_health()) {
-      stores.push_back({store.name, state_of(store)});
+      stores.push_back({store.name, state_of(store), store.health});
     }
     return stores;
   } catch (const std::exception& error) {

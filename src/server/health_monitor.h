@@ -22,6 +22,8 @@ namespace vitrove {
 struct StoreSummary {
   std::string name;
   StoreState state = StoreState::ready;  // an open breaker counts as well
+  // For operators: not every caller may see it. Nothing before the first look.
+  StoreHealth health;
 };
 
 // "ready", "degraded", "down".

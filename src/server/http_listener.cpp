@@ -1,6 +1,7 @@
 #include "server/http_listener.h"
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <future>
 #include <string>
@@ -17,8 +18,11 @@
 #include <pthread.h>
 
 #include "base/log.h"
+#include "server/error_reply.h"
 #include "server/http_session.h"
+#include "server/response_head.h"
 #include "server/session_registry.h"
+#include "server/turn_away.h"
 #include "vitrove/error.h"
 
 namespace vitrove {
@@ -77,7 +81,8 @@ struct HttpListener::Impl {
 
   void bind();
   void accept();
-  void take(tcp::socket socket);
+  void take(tcp::socket socket) noexcept;
+  void refuse(tcp::socket socket);
   void empty_backlog();
   void close_door();
   void run_io();
@@ -88,6 +93,7 @@ struct HttpListener::Impl {
   ByteAllowance& bodies;
   // Outlives the context, whose end destroys the last sessions.
   SessionRegistry registry;
+  std::atomic<std::uint32_t> leaving{0};
   net::io_context context;
   net::strand<net::io_context::executor_type> strand;
   tcp::acceptor acceptor;
@@ -137,19 +143,28 @@ void HttpListener::Impl::accept() {
   });
 }
 
-void HttpListener::Impl::take(tcp::socket socket) {
-  if (registry.count() >= options.max_connections) {
-    static constexpr std::string_view full =
-        "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n"
-        "Connection: close\r\n\r\n";
+// Out of memory it is one connection that is lost, and not all those to come.
+void HttpListener::Impl::take(tcp::socket socket) noexcept {
+  try {
+    if (registry.count() >= options.max_connections) return refuse(std::move(socket));
     error_code ignored;
-    socket.non_blocking(true, ignored);
-    socket.write_some(net::buffer(full), ignored);
-    return;
+    socket.set_option(tcp::no_delay(true), ignored);
+    start_http_session(std::move(socket), handler, limits, bodies, registry);
+  } catch (const std::exception& error) {
+    logger()->error("a connection could not be taken: {}", error.what());
   }
-  error_code ignored;
-  socket.set_option(tcp::no_delay(true), ignored);
-  start_http_session(std::move(socket), handler, limits, bodies, registry);
+}
+
+// Counted and logged like any other reply, though nobody knows what was asked.
+void HttpListener::Impl::refuse(tcp::socket socket) {
+  HttpRequest unread;
+  unread.method = "-";
+  unread.request_id = make_req_id();
+  HttpResponse reply =
+      error_reply(503, "unavailable", "too many connections are open", unread.request_id);
+  reply.close = true;
+  handler.on_reply(unread, reply);
+  turn_away(std::move(socket), response_head(reply) + reply.body, leaving);
 }
 
 // The kernel has accepted these for us: their clients do not know that we are leaving.
@@ -194,7 +209,11 @@ void HttpListener::drain() {
   if (impl_->threads.empty()) return;
   std::promise<void> done;
   net::post(impl_->strand, [this, &done] {
-    impl_->close_door();
+    try {
+      impl_->close_door();
+    } catch (const std::exception& error) {
+      logger()->error("drain: {}", error.what());  // and whoever waits goes on
+    }
     done.set_value();
   });
   done.get_future().wait();

@@ -25,7 +25,8 @@ struct HttpRequest {
   std::string path;    // percent-decoded, without the query
   std::map<std::string, std::string> query;
   std::string authorization;
-  std::string request_id;  // X-Request-Id, when usable
+  bool is_from_page = false;  // a browser says that a web page of some other site sends it
+  std::string request_id;     // X-Request-Id, when usable
   std::string body;
   std::chrono::steady_clock::time_point received = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();

@@ -35,6 +35,9 @@ using boost::system::error_code;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint32_t max_head_bytes = 16 * 1024;
+// Holds a head, or what of a body has not been taken yet. Bounded: while Beast waits for the end of
+// a chunk's extension or of the trailer it only lengthens the buffer.
+constexpr std::size_t max_buffered = 128 * 1024;
 // What a client that was refused may still send before we hang up, and for how long.
 constexpr std::size_t linger_bytes = 64 * 1024 * 1024;
 constexpr std::chrono::seconds linger_time{2};
@@ -52,6 +55,10 @@ BadHead describe(const error_code& error) {
     return {431, "too_large", "the request's head is too large"};
   }
   return {400, "invalid_argument", "not a valid HTTP request"};
+}
+
+bool is_foreign(boost::beast::string_view site) {
+  return site == "cross-site" || site == "same-site";
 }
 
 class Session final : public Connection, public std::enable_shared_from_this<Session> {
@@ -87,8 +94,12 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
 
   void read_head() {
     state_ = State::reading_head;
+    // Accepted before the listener closed, started after all others were told.
+    if (registry_.is_draining()) draining_ = true;
     request_ = {};
     stop_ = {};
+    is_late_ = false;
+    is_head_request_ = false;
     parser_.emplace();
     parser_->header_limit(max_head_bytes);
     parser_->body_limit(boost::none);  // set by the route
@@ -104,12 +115,12 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     ++served_;
     take_head();
     Admission admission = handler_.admit(request_);
+    if (auto refusal = refuse_framing()) return write(std::move(*refusal));
     if (admission.refusal) return refuse(std::move(*admission.refusal));
     ends_with_client_ = admission.ends_with_client;
     const auto length = parser_->content_length();
     if (length && *length > admission.body_limit) return refuse_body();
     parser_->body_limit(admission.body_limit);
-    if (!reserve_body(length ? *length : 0)) return refuse(no_room());
     state_ = State::reading_body;
     set_due(request_.deadline);
     if (wants_continue()) return write_continue();
@@ -135,12 +146,37 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     keep_alive_ = parser_->keep_alive();
     const auto authorization = head[http::field::authorization];
     request_.authorization = std::string_view(authorization.data(), authorization.size());
+    request_.is_from_page =
+        head.count(http::field::origin) > 0 || is_foreign(head["Sec-Fetch-Site"]);
     const auto id = head["X-Request-Id"];
     if (is_valid_req_id({id.data(), id.size()})) request_.request_id.assign(id.data(), id.size());
     const std::string target(head.target().data(), head.target().size());
     // What cannot be parsed has an empty path, which no route has.
     if (!parse_target(target, request_)) request_.path.clear();
     request_.cancel = stop_.get_token();
+  }
+
+  // What Beast lets pass. Of any other coding than "chunked" alone nobody knows where the body
+  // ends: a proxy before us may see other requests in it than we do.
+  std::optional<HttpResponse> refuse_framing() const {
+    const auto& head = parser_->get();
+    const auto expect = head[http::field::expect];
+    const auto codings = head.count(http::field::transfer_encoding);
+    const bool is_chunked = codings == 1 && head.version() >= 11 &&
+                            boost::beast::iequals(head[http::field::transfer_encoding], "chunked");
+    std::optional<HttpResponse> refusal;
+    if (codings > 0 && !is_chunked) {
+      refusal = error_reply(400, "invalid_argument", "only the chunked transfer coding is known",
+                            request_.request_id);
+    } else if (head.version() >= 11 && head.count(http::field::host) != 1) {
+      refusal = error_reply(400, "invalid_argument", "the request needs one Host field",
+                            request_.request_id);
+    } else if (!expect.empty() && !boost::beast::iequals(expect, "100-continue")) {
+      refusal = error_reply(417, "invalid_argument", "only 100-continue can be expected",
+                            request_.request_id);
+    }
+    if (refusal) refusal->close = true;
+    return refusal;
   }
 
   bool wants_continue() const {
@@ -153,7 +189,8 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     static constexpr std::string_view text = "HTTP/1.1 100 Continue\r\n\r\n";
     net::async_write(socket_, net::buffer(text),
                      [self = shared_from_this()](error_code error, std::size_t) {
-                       if (self->state_ == State::closed) return;
+                       if (self->state_ != State::reading_body) return;
+                       if (self->is_late_) return self->refuse(self->too_late());
                        if (error) return self->close();
                        self->read_body();
                      });
@@ -323,10 +360,11 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     state_ = State::closed;
     stop_.request_stop();
     release_body();
-    response_ = {};
     error_code ignored;
     socket_.shutdown(net::ip::tcp::socket::shutdown_both, ignored);
     socket_.close(ignored);
+    // Only now: until the descriptor is closed another I/O thread may be sending these very bytes.
+    response_ = {};
     timer_.cancel();
     registry_.remove(this);  // although a responder may hold the object for longer
   }
@@ -402,7 +440,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   std::uint64_t turn_ = 0;
   std::uint64_t reserved_ = 0;  // of the allowance for bodies
 
-  boost::beast::flat_buffer buffer_;
+  boost::beast::flat_buffer buffer_{max_buffered};
   std::optional<http::request_parser<http::string_body>> parser_;
   HttpRequest request_;
   std::stop_source stop_;

@@ -8,6 +8,8 @@
 //  - From the head to the first byte of the reply there is one deadline; the session answers 504
 //    itself if the handler has not.
 //  - A client that goes while its request is being worked on stops that work (HttpRequest::cancel).
+//    Ending to send counts as going, since nothing else tells the two apart: only what is answered
+//    at once, from the pool or about the server's state, still reaches such a client.
 //  - A reply's parts are written from where they lie. When nothing moves for the stall timeout the
 //    connection is closed and the parts are released.
 //  - A connection that ends with unread input is closed only after the client has had the chance to

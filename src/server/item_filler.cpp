@@ -135,7 +135,7 @@ std::shared_ptr<const PreprocessedItem> ItemFiller::preprocess(ModelSlot& slot,
   return {tensors, &tensors->item};
 }
 
-void ItemFiller::probe(ModelSlot& slot, Clock::time_point deadline) {
+void ItemFiller::probe(ModelSlot& slot, const RequestContext& context) {
   const Modality modality = slot.default_modality();
   require_supported(modality);
   const auto params = slot.resolve(modality, {});
@@ -145,7 +145,7 @@ void ItemFiller::probe(ModelSlot& slot, Clock::time_point deadline) {
   std::stop_source gone;
   try {
     auto future = slot.batcher().submit(item, gone.get_token());
-    const EncodeResult result = await(future, deadline, {});
+    const EncodeResult result = await(future, context.deadline, context.cancel);
     check_row_count(slot.encoder(), *item, result.output.rows);
     if (result.output.rows == 0 || !all_finite(result.output.bytes, slot.info().dtype)) {
       throw Error(ErrorCode::internal, "the encoder gave no usable rows");

@@ -35,7 +35,7 @@ class ItemFiller {
                    FillTicket ticket, const RequestContext& context);
 
   // Past the cache and the counters. Throws Error.
-  void probe(ModelSlot& slot, std::chrono::steady_clock::time_point deadline);
+  void probe(ModelSlot& slot, const RequestContext& context);
 
  private:
   // What it gives holds its share of the budget: the encoder may keep a batch's tensors for longer

@@ -21,6 +21,7 @@ using prometheus::MetricType;
 using Labels = std::vector<ClientMetric::Label>;
 
 constexpr double us_per_second = 1e6;
+constexpr const char* common_fault = "io_error";
 
 const prometheus::Histogram::BucketBoundaries request_seconds_bounds = {
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60};
@@ -138,12 +139,22 @@ void add_stores(const ControllerStats& stats, std::vector<MetricFamily>& out) {
       ops.add(with("result", "ok"), counts->ok);
       ops.add(with("result", "absent"), counts->absent);
       ops.add(with("result", "error"), counts->faults);
-      for (const auto& [reason, count] : counts->reasons) errors.add(with("reason", reason), count);
+      // There from the start, so that the first fault is seen as a rise.
+      bool has_common = false;
+      for (const auto& [reason, count] : counts->reasons) {
+        errors.add(with("reason", reason), count);
+        has_common = has_common || reason == common_fault;
+      }
+      if (!has_common) errors.add(with("reason", common_fault), std::uint64_t{0});
       seconds.add_histogram(labels, *counts);
       pending.add(labels, counts->pending);
     }
   }
   for (Family* family : {&ops, &errors, &seconds, &pending}) out.push_back(family->take());
+  if (stats.stores.empty()) return;
+  out.push_back(single(counter("vitrove_puts_dropped_total",
+                               "Values that were not put: queue or staging full, breaker open."),
+                       static_cast<double>(stats.puts_dropped)));
 }
 
 class CacheCollector final : public prometheus::Collectable {

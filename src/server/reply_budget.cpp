@@ -20,7 +20,7 @@ bool ByteAllowance::take_existing(std::uint64_t bytes) {
   return true;
 }
 
-bool ReplyBudget::admit_pinned(EmbeddingView& view, ByteAllowance::Share& share) {
+bool ReplyBudget::admit_pinned(const EmbeddingView& view, ByteAllowance::Share& share) {
   if (!view.pooled() || !pinned_.take(view.bytes())) return false;
   share = ByteAllowance::Share(pinned_, view.bytes());
   return true;

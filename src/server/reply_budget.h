@@ -42,6 +42,13 @@ class ByteAllowance {
       if (from_ != nullptr) from_->give_back(bytes_);
     }
 
+    std::uint64_t bytes() const { return bytes_; }
+    bool grow(std::uint64_t more) {
+      if (!from_->take(more)) return false;
+      bytes_ += more;
+      return true;
+    }
+
    private:
     ByteAllowance* from_ = nullptr;
     std::uint64_t bytes_ = 0;
@@ -61,7 +68,7 @@ class ReplyBudget {
   // The shares go with the reply.
   std::vector<ByteAllowance::Share> admit(std::span<EmbeddingView* const> views);
   // Like admit(), but never copies: false when it would have to.
-  bool admit_pinned(EmbeddingView& view, ByteAllowance::Share& share);
+  bool admit_pinned(const EmbeddingView& view, ByteAllowance::Share& share);
 
   std::uint64_t pinned() const { return pinned_.used(); }
   std::uint64_t copied() const { return copied_.used(); }

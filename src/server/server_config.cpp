@@ -38,6 +38,7 @@ std::vector<std::string> global_cache_urls(const ServerConfig& config) {
     refuse("--store and --enable-mm-global-cache exclude each other: give one of them");
   }
   const std::string& name = config.mm_global_cache_backend;
+  if (name == "file") return {default_store_url()};  // which needs a directory
   if (!name.empty() && name != "mooncake") return {name};
   if (environment("MOONCAKE_CONFIG_PATH").value_or("").empty()) {
     refuse(
@@ -53,6 +54,7 @@ void check_sizes(const ServerConfig& config) {
   if (config.max_image_pixels == 0) refuse("--max-image-pixels must be at least 1");
   if (config.max_batch_size == 0) refuse("--max-batch-size must be at least 1");
   if (config.max_body_bytes < 1024) refuse("--max-body-bytes must be at least 1KiB");
+  if (config.max_inflight_bytes < 1024) refuse("--max-inflight-bytes must be at least 1KiB");
   if (config.max_connections == 0) refuse("--max-connections must be at least 1");
   if (config.io_threads == 0) refuse("--io-threads must be at least 1");
 }

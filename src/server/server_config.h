@@ -52,16 +52,16 @@ struct ServerConfig {
   std::chrono::microseconds fetch_timeout{30'000'000};     // --fetch-timeout, an item
   std::uint64_t max_item_bytes = std::uint64_t{64} << 20;  // --max-item-bytes, as received
   std::uint64_t max_image_pixels = 64'000'000;             // --max-image-pixels
-  // --max-decode-bytes: what all pictures being decoded, and tensors that wait for the encoder, may
-  // take together. The batch that runs holds its tensors once more.
+  // No option: what all pictures being decoded, and tensors that wait for the encoder, may take
+  // together. The batch that runs holds its tensors once more.
   std::uint64_t max_decode_bytes = std::uint64_t{1} << 30;
   std::uint32_t max_items = 64;       // --max-items, a request
   bool trust_client_digests = false;  // --trust-client-digests
 
   // --- limits ---------------------------------------------------------------------------------
   std::uint64_t max_body_bytes = std::uint64_t{256} << 20;  // --max-body-bytes, a request
-  // --max-inflight-bytes bounds two sums: request bodies held at a time, and replies copied because
-  // pins would take more than half of the pool.
+  // --max-inflight-bytes bounds three sums: request bodies held at a time, media fetched for
+  // requests, and replies copied because pins would take more than half of the pool.
   std::uint64_t max_inflight_bytes = std::uint64_t{1} << 30;
   std::uint32_t max_queue = 1024;        // --max-queue: requests waiting; beyond it 429
   std::uint32_t max_connections = 4096;  // --max-connections

@@ -74,14 +74,23 @@ json optional_json(const std::optional<std::uint64_t>& value) {
   return value ? json(*value) : json(nullptr);
 }
 
-json store_json(const StoreStats& store) {
+// As the monitor last saw it: asking the store itself may take its time.
+StoreSummary summary_of(const StoreStats& store, const std::vector<StoreSummary>& summaries) {
+  for (const auto& summary : summaries) {
+    if (summary.name == store.name) return summary;
+  }
+  return {store.name, store.breaker_open ? StoreState::down : StoreState::ready, {}};
+}
+
+json store_json(const StoreStats& store, const StoreSummary& seen) {
   return {{"name", store.name},
-          {"state", state_name(store.health.state)},
+          {"state", state_name(seen.state)},
           {"breaker_open", store.breaker_open},
-          {"detail", store.health.detail},
-          {"bytes", optional_json(store.health.bytes)},
-          {"capacity", optional_json(store.health.capacity)},
-          {"entries", optional_json(store.health.entries)},
+          {"put_breaker_open", store.put_breaker_open},
+          {"detail", seen.health.detail},
+          {"bytes", optional_json(seen.health.bytes)},
+          {"capacity", optional_json(seen.health.capacity)},
+          {"entries", optional_json(seen.health.entries)},
           {"get", op_json(store.get, true)},
           {"put", op_json(store.put, true)},
           {"exist", op_json(store.exist, true)},
@@ -89,15 +98,11 @@ json store_json(const StoreStats& store) {
 }
 
 // For everybody: no addresses, paths or reasons.
-json public_store_json(const StoreStats& store, const std::vector<StoreSummary>& summaries) {
-  json out = {{"name", store.name},
-              {"state", store.breaker_open ? "down" : "ready"},
-              {"get", op_json(store.get, false)},
-              {"put", op_json(store.put, false)}};
-  for (const auto& summary : summaries) {
-    if (summary.name == store.name) out["state"] = state_name(summary.state);
-  }
-  return out;
+json public_store_json(const StoreStats& store, const StoreSummary& seen) {
+  return {{"name", store.name},
+          {"state", state_name(seen.state)},
+          {"get", op_json(store.get, false)},
+          {"put", op_json(store.put, false)}};
 }
 
 std::string_view phase_name(Phase phase) {
@@ -203,7 +208,10 @@ HttpResponse StatusRoutes::stats(HttpRequest& request) {
     json rejected = json::object();
     for (const auto& [reason, count] : stats.rejected) rejected[reason] = count;
     json stores = json::array();
-    for (const auto& store : stats.stores) stores.push_back(store_json(store));
+    const auto seen = health_.stores();
+    for (const auto& store : stats.stores) {
+      stores.push_back(store_json(store, summary_of(store, seen)));
+    }
     return json_reply(
         {{"phase", phase_name(phase_)},
          {"uptime_seconds", uptime_seconds()},
@@ -234,9 +242,11 @@ HttpResponse StatusRoutes::stats(HttpRequest& request) {
 HttpResponse StatusRoutes::status(HttpRequest& request) {
   return reply_or_error(request.request_id, [&] {
     const ControllerStats stats = service_.controller().stats();
-    const auto summaries = health_.stores();
+    const auto seen = health_.stores();
     json stores = json::array();
-    for (const auto& store : stats.stores) stores.push_back(public_store_json(store, summaries));
+    for (const auto& store : stats.stores) {
+      stores.push_back(public_store_json(store, summary_of(store, seen)));
+    }
     return json_reply(
         {{"phase", phase_name(phase_)},
          {"uptime_seconds", uptime_seconds()},

@@ -1,6 +1,7 @@
 """The command line, run as a process."""
 
 import json
+import re
 import struct
 
 import pytest
@@ -147,6 +148,33 @@ def test_usage_errors_have_their_own_exit_code():
     assert run_cli().returncode == 2
     assert run_cli("serve").returncode == 2
     assert run_cli("frobnicate").returncode == 2
+    assert run_cli("frobnicate", "--help").returncode == 2
+    assert "frobnicate" in run_cli("frobnicate", "--help").stderr
     assert run_cli("serve", "--encoder", STUB, "--pool-size", "many").returncode == 2
     assert run_cli("--version").stdout.startswith("vitrove 0.")
     assert "default" in run_cli("serve", "--help").stdout.lower()
+
+
+def test_the_defaults_that_help_shows_can_be_given_as_they_are():
+    text = run_cli("serve", "--help").stdout
+    shown = {name: re.search(rf"{name} \S+ \[(\S+)\]", text).group(1) for name in (
+        "--pool-size", "--page-size", "--store-timeout", "--store-min-bandwidth",
+        "--request-timeout", "--max-item-bytes", "--max-batch-wait", "--drain-delay")}
+    assert shown["--store-min-bandwidth"] == "200MB/s"
+    assert shown["--request-timeout"] == "60s"
+    assert shown["--pool-size"] == "4GiB"
+    assert "lru, s3fifo, gdsf" in " ".join(text.split())
+    words = [word for pair in shown.items() for word in pair]
+    result = run_cli("serve", *words, "--encoder", STUB, "--store", "none", "--port", "none")
+    assert result.returncode == 2 and "--port" in result.stderr, "nothing else is wrong"
+
+
+def test_get_and_rm_speak_json(files, store_folder, tmp_path):
+    store = file_store(store_folder)
+    key = lines(encode_here(files, store))[0]["key"]
+    output = tmp_path / "rows.safetensors"
+    got = run_cli("get", key, "--store", store, "-o", output, "--json")
+    assert json.loads(got.stdout) == {
+        "key": key, "output": str(output), "bytes": output.stat().st_size}
+    gone = run_cli("rm", key, "--store", store, "--json")
+    assert json.loads(gone.stdout) == {"key": key, "removed": 1}

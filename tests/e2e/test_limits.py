@@ -1,6 +1,7 @@
 """Group F of the field cases over HTTP: memory and limits."""
 
 import concurrent.futures
+import json
 import re
 import time
 from pathlib import Path
@@ -147,3 +148,35 @@ def test_a_request_that_runs_too_long_is_a_504(start):
     reply = server.encode([png_url(1)])
     assert reply.status == 504
     assert reply.error["code"] == "deadline_exceeded"
+
+
+def test_with_few_descriptors_connections_are_refused_and_nobody_waits(start):
+    """B75: beyond what the limit of open files allows, a 503 with an error's body."""
+    server = start("--pool-size", PAGES_64, launcher=("prlimit", "--nofile=320:320"))
+    connections = [RawClient(server.port) for _ in range(120)]
+    try:
+        refused = RawClient(server.port)
+        refused.send(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        status, body = refused.read_reply()
+        assert status == 503
+        assert set(json.loads(body)["error"]) == {"code", "message", "req_id", "item"}
+        refused.socket.close()
+    finally:
+        for connection in connections:
+            connection.socket.close()
+    wait_until(lambda: server.get("/health").status == 200, 60, "room again")
+
+
+def test_a_short_request_cannot_name_gigabytes(start, tmp_path):
+    """B83, B85: what is received is bounded in sum, and the server goes on."""
+    (tmp_path / "large").write_bytes(bytes(40 << 20))
+    server = start("--allowed-local-media-path", tmp_path, "--max-inflight-bytes", "64MiB",
+                   "--max-body-bytes", "1MiB")
+    server.encode_ok([png_url(1)])
+    url = f"file://{tmp_path}/large"
+    assert server.encode([url] * 20).status == 413
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        statuses = set(pool.map(lambda _: server.encode([url]).status, range(24)))
+    assert statuses <= {415, 503}
+    assert resident_kib(server, "VmHWM") < 256 * 1024
+    assert server.sources([png_url(1)]) == ["local"]

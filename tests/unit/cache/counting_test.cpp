@@ -55,6 +55,19 @@ TEST(Counting, EncodeTimeIsSavedByEveryKindOfHit) {
   EXPECT_EQ(controller.stats().saved_us, 16'000U);
 }
 
+TEST(Counting, APeekCountsWhenItIsSaidToHaveBeenUsed) {
+  EmbeddingCacheController controller(small_pool(64));
+  serve_one(controller, picture(1));  // 1000 us
+  const EmbeddingView view = controller.peek(picture(1).key());
+  ASSERT_TRUE(view);
+  EXPECT_EQ(lookups(controller).local, 0U);
+  EXPECT_EQ(controller.stats().saved_us, 0U);
+  controller.count_hit(view);
+  EXPECT_EQ(lookups(controller).local, 1U);
+  EXPECT_EQ(controller.stats().saved_us, 1000U);
+  EXPECT_FALSE(controller.peek(picture(2).key()));
+}
+
 TEST(Counting, TicketsThatComeToNothingAreCountedOnceToo) {
   EmbeddingCacheController controller(small_pool(64));
   {

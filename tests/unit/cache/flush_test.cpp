@@ -220,6 +220,69 @@ TEST_F(Flushing, AStoreThatCannotListIsLeftAlone) {
             std::nullopt);
 }
 
+TEST_F(Flushing, AliasesGoAlongAndAreNotCounted) {
+  {
+    auto ticket = lead(controller_, picture(1));
+    ASSERT_FALSE(ticket.resolve_features(EmbeddingKey{sha256("same tensors")}, request()));
+    publish(ticket, picture(1));
+  }
+  settle(controller_);
+  ASSERT_EQ(store_->inner().health().entries, 2U);
+  EXPECT_EQ(flush(FlushScope::store).tiers[0].removed, 1U);
+  EXPECT_EQ(store_->inner().health().entries, 0U);
+}
+
+TEST_F(Flushing, WhatAnIncompleteListingHasShownGoesAllTheSame) {
+  struct Interrupted final : public FaultyStore {
+    using FaultyStore::FaultyStore;
+    StoreResult list(const ListOptions& options,
+                     const std::function<bool(const ListedValue&)>& visit,
+                     const StoreContext& context) override {
+      inner().list(options, visit, context);
+      return {StoreStatus::timeout};
+    }
+  };
+  const auto store = std::make_shared<Interrupted>(make_memory_store());
+  EmbeddingCacheController controller(small_pool(64), {store});
+  for (int i = 0; i < 5; ++i) serve_one(controller, picture(i));
+  settle(controller);
+  const FlushReport report = controller.flush(FlushScope::all, std::nullopt, request());
+  EXPECT_TRUE(report.tiers[0].complete);
+  EXPECT_EQ(report.tiers[1].removed, 5U);
+  EXPECT_FALSE(report.tiers[1].complete);
+}
+
+TEST_F(Flushing, FaultsOfTheStoreAreNoSuccess) {
+  for (int i = 0; i < 5; ++i) serve_one(controller_, picture(i));
+  settle(controller_);
+  store_->add({.op = StoreOp::remove, .key = picture(2).key()});
+  const FlushReport some = flush(FlushScope::store);
+  EXPECT_EQ(some.tiers[0].removed, 4U);
+  EXPECT_FALSE(some.tiers[0].complete);
+  store_->heal();
+  const FlushReport rest = flush(FlushScope::store);
+  EXPECT_EQ(rest.tiers[0].removed, 1U);
+  EXPECT_TRUE(rest.tiers[0].complete);
+}
+
+// The time is the caller's, and not that of a single put.
+TEST_F(Flushing, MayTakeLongerThanAPut) {
+  ControllerOptions options = small_pool(64);
+  options.put_timeout = 1ms;
+  EmbeddingCacheController controller(options, {store_});
+  plant(store_->inner(), picture(1));
+  store_->add({.op = StoreOp::list, .fault = Fault::hold_before});
+  FlushReport report;
+  std::jthread admin(
+      [&] { report = controller.flush(FlushScope::store, std::nullopt, request()); });
+  ASSERT_TRUE(store_->gate().wait_for_waiting(1));
+  std::this_thread::sleep_for(10 * options.put_timeout);
+  store_->gate().open();
+  admin.join();
+  EXPECT_EQ(report.tiers[0].removed, 1U);
+  EXPECT_TRUE(report.tiers[0].complete);
+}
+
 TEST_F(Flushing, DuringTrafficNobodyGetsAnErrorOrWrongRows) {  // B76
   std::atomic<bool> over = false;
   std::vector<std::jthread> clients;

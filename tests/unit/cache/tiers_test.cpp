@@ -141,53 +141,92 @@ TEST_F(Tiers, AValueBeyondATiersLimitSkipsThatTier) {  // B52
   EXPECT_FALSE(stats.put_breaker_open);
 }
 
+struct NoReplace final : public EmbeddingStore {
+  std::unique_ptr<EmbeddingStore> inner = make_memory_store();
+  std::atomic<int> gets = 0;
+  std::atomic<int> puts = 0;
+  std::atomic<int> replaces = 0;
+  std::atomic<bool> can_remove = true;
+  std::atomic<bool> remove_works = true;
+  std::string_view name() const override { return "no_replace"; }
+  StoreCapabilities capabilities() const override {
+    StoreCapabilities can = inner->capabilities();
+    can.can_replace = false;
+    can.can_remove = can_remove;
+    can.reports_pieces = false;
+    return can;
+  }
+  StoreHealth health() const override { return inner->health(); }
+  std::vector<StoreResult> batch_is_exist(std::span<const EmbeddingKey> keys,
+                                          const StoreContext& context) override {
+    return inner->batch_is_exist(keys, context);
+  }
+  std::vector<StoreResult> batch_get_into_multi_buffers(std::span<const EmbeddingKey> keys,
+                                                        std::span<const MutableBufferList> lists,
+                                                        const StoreContext& context) override {
+    StoreContext blind = context;
+    ++gets;
+    blind.observer = nullptr;  // and it does not say what it reads
+    return inner->batch_get_into_multi_buffers(keys, lists, blind);
+  }
+  std::vector<StoreResult> batch_put_from_multi_buffers(std::span<const EmbeddingKey> keys,
+                                                        std::span<const ConstBufferList> lists,
+                                                        PutMode mode,
+                                                        const StoreContext& context) override {
+    ++puts;
+    replaces += mode == PutMode::replace ? 1 : 0;
+    return inner->batch_put_from_multi_buffers(keys, lists, mode, context);
+  }
+  std::vector<StoreResult> batch_remove(std::span<const EmbeddingKey> keys,
+                                        const StoreContext& context) override {
+    if (!remove_works) return {keys.size(), {StoreStatus::io_error}};
+    return inner->batch_remove(keys, context);
+  }
+};
+
+// A picture whose stored value is damaged.
+void plant_bad(EmbeddingStore& store, const Picture& item) {
+  Bytes bad = stored_value(item);
+  bad[400] ^= std::byte{1};
+  ASSERT_TRUE(put_one(store, item.key(), bad).ok());
+}
+
 // A backend that cannot replace removes and puts again.
 TEST(Replacing, WorksWithABackendThatCanOnlyRemove) {
-  struct NoReplace final : public EmbeddingStore {
-    std::unique_ptr<EmbeddingStore> inner = make_memory_store();
-    std::atomic<int> replaces = 0;
-    std::string_view name() const override { return "no_replace"; }
-    StoreCapabilities capabilities() const override {
-      StoreCapabilities can = inner->capabilities();
-      can.can_replace = false;
-      can.reports_pieces = false;
-      return can;
-    }
-    StoreHealth health() const override { return inner->health(); }
-    std::vector<StoreResult> batch_is_exist(std::span<const EmbeddingKey> keys,
-                                            const StoreContext& context) override {
-      return inner->batch_is_exist(keys, context);
-    }
-    std::vector<StoreResult> batch_get_into_multi_buffers(std::span<const EmbeddingKey> keys,
-                                                          std::span<const MutableBufferList> lists,
-                                                          const StoreContext& context) override {
-      StoreContext blind = context;
-      blind.observer = nullptr;  // and it does not say what it reads
-      return inner->batch_get_into_multi_buffers(keys, lists, blind);
-    }
-    std::vector<StoreResult> batch_put_from_multi_buffers(std::span<const EmbeddingKey> keys,
-                                                          std::span<const ConstBufferList> lists,
-                                                          PutMode mode,
-                                                          const StoreContext& context) override {
-      replaces += mode == PutMode::replace ? 1 : 0;
-      return inner->batch_put_from_multi_buffers(keys, lists, mode, context);
-    }
-    std::vector<StoreResult> batch_remove(std::span<const EmbeddingKey> keys,
-                                          const StoreContext& context) override {
-      return inner->batch_remove(keys, context);
-    }
-  };
   const auto store = std::make_shared<NoReplace>();
   const Picture a = picture(1);
-  Bytes bad = stored_value(a);
-  bad[400] ^= std::byte{1};
-  ASSERT_TRUE(put_one(*store, a.key(), bad).ok());
+  plant_bad(*store, a);
   EmbeddingCacheController controller(small_pool(8), {store});
   EXPECT_EQ(serve_one(controller, a).source, Source::encoded);
   settle(controller);
   EXPECT_EQ(store->replaces, 0);
   controller.flush(FlushScope::local, std::nullopt, request());
   EXPECT_EQ(serve_one(controller, a).source, Source::store);
+}
+
+// B40: one that can do neither keeps its bad value, which is not read over and over.
+TEST(Replacing, AKeyThatCanBeNeitherReplacedNorRemovedIsLeftAloneForAWhile) {
+  for (const bool can_remove : {false, true}) {
+    const auto store = std::make_shared<NoReplace>();
+    store->can_remove = can_remove;
+    store->remove_works = false;
+    const Picture a = picture(1);
+    plant_bad(*store, a);
+    const int puts_before = store->puts;
+    EmbeddingCacheController controller(small_pool(8), {store});
+    for (int i = 0; i < 5; ++i) {
+      EXPECT_EQ(serve_one(controller, a).source, Source::encoded);
+      settle(controller);
+      controller.flush(FlushScope::local, std::nullopt, request());
+    }
+    EXPECT_EQ(store->gets, 1) << "can_remove: " << can_remove;
+    EXPECT_EQ(rejected(controller), 1U);
+    EXPECT_EQ(store->puts, puts_before) << "its good answer would mean the bad value";
+    EXPECT_EQ(controller.stats().puts_dropped, 5U);
+    EXPECT_EQ(serve_one(controller, picture(2)).source, Source::encoded);
+    settle(controller);
+    EXPECT_EQ(store->puts, puts_before + 1) << "others go on";
+  }
 }
 
 }  // namespace

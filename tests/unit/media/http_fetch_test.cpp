@@ -40,6 +40,26 @@ TEST(HttpFetch, BringsTheBytes) {
   EXPECT_EQ(fetch(local_policy(), server.url("/a.jpg?x=y#fragment")), body);
 }
 
+// B83
+TEST(HttpFetch, AsksForRoomAsTheBytesArriveAndEndsWhereThereIsNone) {
+  const std::string body(300'000, 'x');
+  const FaultServer server(always("200 OK", body));
+  const MediaFetcher fetcher(local_policy());
+  std::uint64_t asked = 0;
+  const auto note = [&](std::uint64_t total) {
+    EXPECT_GT(total, asked);
+    asked = total;
+  };
+  EXPECT_EQ(to_text(fetcher.fetch(server.url("/"), for_ever, {}, note)), body);
+  EXPECT_EQ(asked, body.size());
+  const auto refuse = [](std::uint64_t total) {
+    if (total > 100'000) throw Error(ErrorCode::unavailable, "no room");
+  };
+  const Failure failure = failure_of([&] { fetcher.fetch(server.url("/"), for_ever, {}, refuse); });
+  EXPECT_EQ(failure.status(), 503);
+  EXPECT_EQ(to_text(fetcher.fetch(server.url("/"))), body) << "the connections go on";
+}
+
 TEST(HttpFetch, AsksForPlainBytesAndSendsNothingPersonal) {
   const FaultServer server(always("200 OK", "x"));
   fetch(local_policy(), server.url("/a.jpg"));

@@ -60,6 +60,55 @@ TEST(EncodeBody, ItemFieldsOverrideTheRequests) {
             (json{{"fps", 2}, {"max_pixels", 100}}));
 }
 
+// Doubles whose last digit a fast reader gets wrong, and integers at the edges.
+TEST(EncodeBody, NumbersAreWhatAnyOtherReaderMakesOfThem) {
+  for (const std::string number :
+       {"0.26862954258918762", "0.48145466", "0.27577711", "1e-5", "123456789012345678", "-7",
+        "18446744073709551615", "2.2250738585072014e-308", "1.7976931348623157e308", "-0.0"}) {
+    const std::string kwargs = R"({"image_mean":[)" + number + "]}";
+    std::string req_id;
+    const EncodeBody body = parse_encode_body(
+        R"({"mm_items":["data:,x"],"mm_processor_kwargs":)" + kwargs + "}", 64, req_id);
+    EXPECT_EQ(body.items[0].mm_processor_kwargs, json::parse(kwargs).dump()) << number;
+  }
+  EXPECT_EQ(refusal(R"({"mm_items":["data:,x"],"mm_processor_kwargs":{"fps":1e400}})").code,
+            ErrorCode::invalid_argument);
+}
+
+// B83: so many values would take many times the memory of their text.
+TEST(EncodeBody, MoreValuesThanItemsCanHaveAreRefusedWhileTheyAreRead) {
+  std::string many = R"({"mm_items":[0)";
+  for (int i = 0; i < 1'000'000; ++i) many += ",0";
+  // Never closed: nobody may read on to the end.
+  EXPECT_EQ(refusal(many).code, ErrorCode::too_large);
+  std::string named = R"({"mm_items":["data:,x"],"mm_processor_kwargs":{"a":1)";
+  for (int i = 0; i < 100'000; ++i) named += ",\"" + std::to_string(i) + "\":[[]]";
+  EXPECT_EQ(refusal(named).code, ErrorCode::too_large);
+}
+
+// Each item would get a copy.
+TEST(EncodeBody, LongSettingsAreRefused) {
+  const json long_ones = {{"x", std::string(16 * 1024, 'x')}};
+  const json item = {{"url", "data:,x"}, {"mm_processor_kwargs", long_ones}};
+  EXPECT_EQ(refusal(json{{"mm_items", one_item}, {"mm_processor_kwargs", long_ones}}.dump()).code,
+            ErrorCode::too_large);
+  const Failure of_item = refusal(json{{"mm_items", {"data:,x", item}}}.dump());
+  EXPECT_EQ(of_item.code, ErrorCode::too_large);
+  EXPECT_EQ(of_item.item, 1);
+}
+
+TEST(EncodeBody, TextIsReadAsItIsMeant) {
+  std::string req_id;
+  const EncodeBody body = parse_encode_body(
+      R"({"mm_items":["data:,a\u00e9\n\"","data:,b"],"req\u005fid":"one","req_id":"two"})", 64,
+      req_id);
+  EXPECT_EQ(body.items[0].url, "data:,a\u00e9\n\"");
+  EXPECT_EQ(body.items[1].url, "data:,b");
+  EXPECT_EQ(req_id, "two");
+  EXPECT_EQ(refusal(R"({"mm_items":["data:,x"]} x)").code, ErrorCode::invalid_argument);
+  EXPECT_EQ(refusal("{\"mm_items\":[\"data:,\xff\"]}").code, ErrorCode::invalid_argument);
+}
+
 TEST(EncodeBody, TakesDigestsFromItemsAndFromHashes) {
   const EncodeBody body = parse({{"mm_items", {"data:,a", {{"digest", hash}}, "data:,c"}},
                                  {"hashes", {hash, nullptr, nullptr}}});

@@ -298,6 +298,27 @@ TEST(EncodeRoute, RepliesOnTheirWayNeverPinMoreThanHalfOfThePool) {
   EXPECT_EQ(server.encode({png_url(1)}, as_safetensors).status(), 200);
 }
 
+// B74
+TEST(EncodeRoute, AHitIsCountedOnceHoweverItsReplyIsMade) {
+  ServerConfig config = small_config();
+  config.pool_size = 64 * config.page_size;
+  // One MiB an item, 4 MiB of pool: two replies are pinned, the others are copied.
+  TestServer server(config, {}, false,
+                    std::make_shared<TestEncoder>("stub:dim=1024,tokens=256,seed=1"));
+  std::vector<Reply> held;
+  held.push_back(server.encode({png_url(1)}, as_safetensors));
+  const std::uint64_t saved_before = server.parts.controller->stats().saved_us;
+  for (int i = 0; i < 5; ++i) held.push_back(server.encode({png_url(1)}, as_safetensors));
+  ASSERT_GT(server.core.replies().copied(), 0U);
+  EXPECT_EQ(server.encode({png_url(1)}).status(), 200);
+  EXPECT_EQ(image_lookups(*server.parts.controller).local, 6U);
+  EXPECT_EQ(image_lookups(*server.parts.controller).miss, 1U);
+  const json item = server.encode({png_url(1)}).parsed().at("items")[0];
+  const double cost_us = item.at("encode_ms").get<double>() * 1000;
+  const std::uint64_t saved = server.parts.controller->stats().saved_us - saved_before;
+  EXPECT_NEAR(static_cast<double>(saved), 7 * cost_us, 7);
+}
+
 TEST(EncodeRoute, RowsOfAPooledReplyAreNotCopied) {
   TestServer server;
   const Reply reply = server.encode({png_url(1)}, as_safetensors);
@@ -333,6 +354,17 @@ TEST(EmbeddingsRoute, GivesWhatIsInThePoolOrTheStores) {
   EXPECT_EQ(other.get("/embeddings/" + key + "?return=metadata").parsed().at("embedding_len"), 16);
 }
 
+// B74
+TEST(EmbeddingsRoute, ReadingByKeyIsNoLookup) {
+  TestServer server;
+  const std::string path = "/embeddings/" + key_of(server.encode({png_url(1)}));
+  const auto before = server.parts.controller->stats();
+  EXPECT_EQ(server.get(path).status(), 200);
+  EXPECT_EQ(server.get(path + "?return=metadata").status(), 200);
+  EXPECT_EQ(image_lookups(*server.parts.controller).local, 0U);
+  EXPECT_EQ(server.parts.controller->stats().saved_us, before.saved_us);
+}
+
 TEST(EmbeddingsRoute, UnknownAndMalformedKeysAreClientErrors) {
   TestServer server;
   EXPECT_EQ(server.get("/embeddings/vt1-" + std::string(64, '0')).status(), 404);
@@ -352,6 +384,22 @@ TEST(EmbeddingsRoute, DeleteTakesItFromEveryTierAndSaysSo) {
   EXPECT_EQ(removed.parsed().at("tiers").size(), 2U);
   EXPECT_EQ(server.get("/embeddings/" + key).status(), 404);
   EXPECT_EQ(call(server.core.handler(), "DELETE", "/embeddings/" + key).status(), 404);
+}
+
+TEST(EmbeddingsRoute, WhatAStoreCannotRemoveIsNotSaidToBeAbsent) {
+  const auto store = std::make_shared<testing::FaultyStore>(memory_store());
+  TestServer server(small_config(), {store});
+  const std::string path = "/embeddings/" + key_of(server.encode({png_url(1)}));
+  ASSERT_TRUE(server.parts.controller->wait_for_puts(std::chrono::steady_clock::now() + patience));
+  store->add({.op = testing::StoreOp::remove, .status = StoreStatus::denied});
+  const Reply half = call(server.core.handler(), "DELETE", path);
+  EXPECT_EQ(half.status(), 200) << "the pool's is gone";
+  EXPECT_EQ(half.parsed().at("tiers")[1].at("complete"), false);
+  EXPECT_EQ(call(server.core.handler(), "DELETE", path).status(), 503);
+  EXPECT_EQ(server.get(path).status(), 200);
+  store->heal();
+  EXPECT_EQ(call(server.core.handler(), "DELETE", path).status(), 200);
+  EXPECT_EQ(call(server.core.handler(), "DELETE", path).status(), 404);
 }
 
 // B88
@@ -379,6 +427,7 @@ TEST(EmbeddingsRoute, ATenantSeesItsOwnEmbeddingsOnly) {
   const Reply absent = server.get("/embeddings/vt1-" + std::string(64, '0'), {"key-b"});
   EXPECT_EQ(foreign.status(), 404);
   EXPECT_EQ(foreign.error().at("message"), absent.error().at("message"));
+  EXPECT_EQ(image_lookups(*server.parts.controller).local, 1U) << "readable by anybody in /metrics";
   EXPECT_EQ(call(server.core.handler(), "DELETE", path, {}, {"key-a"}).status(), 403);
   EXPECT_EQ(call(server.core.handler(), "DELETE", path, {}, {"boss"}).status(), 200);
 }

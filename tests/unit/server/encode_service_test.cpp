@@ -442,7 +442,7 @@ TEST(EncodeService, ProbesEncodeEachTimeAndAreNotCounted) {
   ServiceParts parts;
   encode(*parts.service, {1});
   const auto deadline = std::chrono::steady_clock::now() + patience;
-  for (int i = 0; i < 3; ++i) parts.service->encode_probe(deadline);
+  for (int i = 0; i < 3; ++i) parts.service->encode_probe({deadline, {}, {}});
   EXPECT_EQ(parts.encoder->items, 4);
   EXPECT_EQ(parts.service->encoder_totals().items, 1U);
   EXPECT_EQ(parts.controller->stats().lookups[1].miss, 1U);
@@ -453,7 +453,7 @@ TEST(EncodeService, AProbeTellsABrokenEncoder) {
   for (const std::string failure : {"nan", "short", "error"}) {
     ServiceParts parts(small_config(), {}, std::make_shared<TestEncoder>("stub:fail=" + failure));
     EXPECT_EQ(failure_of([&] {
-                parts.service->encode_probe(std::chrono::steady_clock::now() + patience);
+                parts.service->encode_probe({std::chrono::steady_clock::now() + patience, {}, {}});
               }).code,
               ErrorCode::internal);
     EXPECT_EQ(parts.service->encoder_totals().failures, 0U);

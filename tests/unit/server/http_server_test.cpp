@@ -162,12 +162,23 @@ TEST(HttpServer, MalformedRequestsAreJsonErrorsAndEndTheConnection) {
   const std::pair<std::string, int> cases[] = {
       {"nonsense\r\n\r\n", 400},
       {"GET /health HTTP/9.9\r\n\r\n", 400},
-      {"GET /health HTTP/1.1\r\nbad header\r\n\r\n", 400},
-      {"POST /encode HTTP/1.1\r\nContent-Length: x\r\n\r\n", 400},
-      {"POST /encode HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}", 400},
-      {"POST /encode HTTP/1.1\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n", 400},
-      {"GET / HTTP/1.1\r\nX: " + std::string(40'000, 'x') + "\r\n\r\n", 431},
-      {"POST /encode HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400},
+      {"GET /health HTTP/1.1\r\nHost: x\r\nbad header\r\n\r\n", 400},
+      {"POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n", 400},
+      {"POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}", 400},
+      {"POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nTransfer-Encoding: "
+       "chunked\r\n\r\n",
+       400},
+      {"GET / HTTP/1.1\r\nHost: x\r\nX: " + std::string(40'000, 'x') + "\r\n\r\n", 431},
+      {"POST /encode HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400},
+      {"POST /encode HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\nGET /health "
+       "HTTP/1.1\r\nHost: x\r\n\r\n",
+       400},
+      {"POST /encode HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+       400},
+      {"POST /encode HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
+      {"GET /health HTTP/1.1\r\n\r\n", 400},
+      {"GET /health HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", 400},
+      {"POST /encode HTTP/1.1\r\nHost: x\r\nExpect: wonders\r\nContent-Length: 2\r\n\r\n{}", 417},
   };
   for (const auto& [text, status] : cases) {
     RawClient client(running.port());
@@ -185,7 +196,7 @@ TEST(HttpServer, GarbageAndSilenceHarmNobody) {
   Running running;
   RawClient silent(running.port());
   RawClient half(running.port());
-  half.send("POST /encode HTTP/1.1\r\nContent-Length: 100\r\n\r\n{\"mm_");
+  half.send("POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{\"mm_");
   RawClient garbage(running.port());
   garbage.send(std::string(100'000, '\x80'));
   EXPECT_EQ(get(running.port(), "/health").status, 200);
@@ -274,7 +285,7 @@ TEST(HttpServer, ABodyThatNeverComesIsA504) {
   config.request_timeout = std::chrono::milliseconds(200);
   Running running(config);
   RawClient client(running.port());
-  client.send("POST /encode HTTP/1.1\r\nContent-Length: 100\r\n\r\n{\"mm_");
+  client.send("POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{\"mm_");
   EXPECT_EQ(client.reply().status, 504);
   EXPECT_TRUE(client.is_closed());
 }
@@ -379,7 +390,8 @@ TEST(HttpServer, BodiesTogetherAreBounded) {
   config.max_inflight_bytes = 1 << 20;
   Running running(config);
   RawClient holder(running.port());
-  holder.send("POST /encode HTTP/1.1\r\nContent-Length: 900000\r\n\r\n{");
+  holder.send("POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length: 900000\r\n\r\n" +
+              std::string(899'999, ' '));
   EXPECT_TRUE(eventually([&] {
     RawClient client(running.port());
     client.send(http_request("POST", "/encode", std::string(200'000, ' ')));
@@ -393,6 +405,40 @@ TEST(HttpServer, BodiesTogetherAreBounded) {
   }));
 }
 
+// What is only announced keeps nobody else out.
+TEST(HttpServer, BodiesThatNeverComeTakeNoRoom) {
+  ServerConfig config = socket_config();
+  config.max_body_bytes = 1 << 20;
+  config.max_inflight_bytes = 1 << 20;
+  Running running(config);
+  std::vector<RawClient> silent;
+  for (int i = 0; i < 4; ++i) {
+    silent.emplace_back(running.port());
+    silent.back().send(
+        "POST /encode HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: "
+        "1000000\r\n\r\n");
+    EXPECT_EQ(silent.back().reply().status, 100);
+  }
+  RawClient client(running.port());
+  client.send(encode_text({png_url(1)}));
+  EXPECT_EQ(client.reply().status, 200);
+}
+
+// B85: a head of a chunk, or a trailer, without an end.
+TEST(HttpServer, EndlessChunkExtensionsAndTrailersAreCutOff) {
+  Running running;
+  const std::string endless(1'000'000, 'a');
+  for (const std::string head : {"GET /health", "POST /encode"}) {
+    for (const std::string begin : {"1;x=", "0\r\nX: "}) {
+      RawClient client(running.port());
+      client.send(head + " HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + begin +
+                  endless);
+      EXPECT_EQ(client.reply().status, 431) << head << " " << begin;
+      EXPECT_TRUE(client.is_closed());
+    }
+  }
+}
+
 TEST(HttpServer, ConnectionsAreBounded) {
   ServerConfig config = socket_config();
   config.max_connections = 3;
@@ -404,8 +450,16 @@ TEST(HttpServer, ConnectionsAreBounded) {
     EXPECT_EQ(clients.back().reply().status, 200);
   }
   RawClient beyond(running.port());
-  EXPECT_EQ(beyond.reply().status, 503);
+  beyond.send(http_request("GET", "/health"));
+  const RawReply refused = beyond.reply();
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_FALSE(refused.header("Retry-After").empty());
+  EXPECT_EQ(refused.parsed().at("error").size(), 4U);
+  EXPECT_EQ(refused.parsed().at("error").at("req_id"), refused.header("X-Request-Id"));
   EXPECT_TRUE(beyond.is_closed());
+  clients[0].send(http_request("GET", "/metrics"));
+  EXPECT_NE(clients[0].reply().body.find(R"(vitrove_requests_total{code="503",route="other"} 1)"),
+            std::string::npos);
   clients.clear();
   EXPECT_TRUE(eventually([&] { return get(running.port(), "/health").status == 200; }));
 }
@@ -495,6 +549,61 @@ TEST(HttpServer, ForcingEndsItWhileTheEncoderStillRuns) {
   running.server.force_stop();
   EXPECT_FALSE(running.server.wait());
   EXPECT_TRUE(busy.is_closed());
+}
+
+// The probe is told to leave, and the encoder, which cannot be, is not waited for.
+TEST(HttpServer, ForcingEndsItWhileAProbeStandsBeforeTheEncoder) {
+  Running running;
+  running.parts.encoder->gate.close();
+  RawClient probe(running.port());
+  probe.send(http_request("GET", "/health_generate"));
+  ASSERT_TRUE(running.parts.encoder->gate.wait_for_waiting(1));
+  running.server.force_stop();
+  EXPECT_FALSE(running.server.wait());
+  EXPECT_TRUE(probe.is_closed());
+}
+
+TEST(HttpServer, AStuckStoreDoesNotHoldUpTheEnd) {
+  const auto store = std::make_shared<testing::FaultyStore>(memory_store());
+  store->add({.op = testing::StoreOp::list, .fault = testing::Fault::hold_before});
+  Running running(socket_config(), std::make_shared<TestEncoder>(), {store});
+  RawClient admin(running.port());
+  admin.send(http_request("POST", "/flush?scope=store"));
+  ASSERT_TRUE(store->gate().wait_for_waiting(1));
+  running.server.force_stop();
+  EXPECT_FALSE(running.server.wait());
+  EXPECT_TRUE(admin.is_closed());
+  store->gate().open();
+}
+
+// A page that is open in a browser on this host could reach a server without keys.
+TEST(HttpServer, PagesOfOtherSitesMayNotChangeAnything) {
+  Running running;
+  for (const std::string field :
+       {"Origin: http://elsewhere.example\r\n", "Origin: null\r\n",
+        "Sec-Fetch-Site: cross-site\r\n", "Sec-Fetch-Site: same-site\r\n"}) {
+    for (const std::string target : {"/flush?scope=all&model=*", "/reload", "/encode"}) {
+      RawClient client(running.port());
+      client.send(http_request("POST", target, "{}", field));
+      EXPECT_EQ(client.reply().status, 403) << field << target;
+    }
+    RawClient client(running.port());
+    client.send(http_request("GET", "/health", {}, field));
+    EXPECT_EQ(client.reply().status, 200) << field;
+  }
+  RawClient client(running.port());
+  client.send(http_request("POST", "/flush", {}, "Sec-Fetch-Site: none\r\n"));
+  EXPECT_EQ(client.reply().status, 200);
+}
+
+TEST(HttpServer, AKeyIsNoAccidentWhateverThePage) {
+  ServerConfig config = socket_config();
+  config.api_keys = {"key"};
+  Running running(config);
+  RawClient client(running.port());
+  client.send(encode_text({png_url(1)}, json::object(),
+                          "Origin: http://elsewhere.example\r\nAuthorization: Bearer key\r\n"));
+  EXPECT_EQ(client.reply().status, 200);
 }
 
 TEST(HttpServer, StartsAndEndsManyTimes) {

@@ -113,7 +113,11 @@ TEST(ServerConfig, SglangSpellingsMeanAStore) {
     EXPECT_NE(failure.message.find("MOONCAKE_CONFIG_PATH"), std::string::npos);
   }
   config.mm_global_cache_backend = "file";
-  EXPECT_EQ(resolve_store_urls(config), std::vector<std::string>{"file"});
+  ServerConfig plain = small_config();
+  plain.stores.clear();
+  EXPECT_EQ(resolve_store_urls(config), resolve_store_urls(plain)) << "the default directory";
+  config.mm_global_cache_backend = "memory";
+  EXPECT_EQ(resolve_store_urls(config), std::vector<std::string>{"memory"});
 }
 
 TEST(ServerConfig, SglangSpellingsExcludeStoresAndNeedTheSwitch) {
@@ -134,6 +138,21 @@ TEST(EncodeServiceFromConfig, ReportsAWrongStoreOrEncoderInOneLine) {
   config.encoder = "stub:wings=2";
   EXPECT_EQ(failure_of([&] { EncodeService::from_config(config); }).code,
             ErrorCode::invalid_argument);
+}
+
+TEST(EncodeServiceFromConfig, AStartThatFailsLeavesNoStoreBehind) {
+  const testing::TemporaryDirectory folder;
+  const auto store = folder.path() / "store";
+  ServerConfig config = small_config();
+  config.stores = {"file://" + store.string()};
+  config.page_size = 3 * 1024;
+  EXPECT_EQ(failure_of([&] { EncodeService::from_config(config); }).code,
+            ErrorCode::invalid_argument);
+  config.page_size = 64 * 1024;
+  config.encoder = "stub:wings=2";
+  EXPECT_EQ(failure_of([&] { EncodeService::from_config(config); }).code,
+            ErrorCode::invalid_argument);
+  EXPECT_FALSE(std::filesystem::exists(store));
 }
 
 TEST(EncodeServiceFromConfig, BuildsAServiceThatEncodes) {

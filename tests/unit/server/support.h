@@ -178,6 +178,10 @@ inline std::string rows_of(const EmbeddingView& view) {
   return rows;
 }
 
+inline LookupStats image_lookups(const EmbeddingCacheController& controller) {
+  return controller.stats().lookups[static_cast<std::size_t>(Modality::image)];
+}
+
 inline std::string whole_body(const HttpResponse& response) {
   std::string body = response.body;
   for (const auto& part : response.parts) {

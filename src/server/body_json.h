@@ -1,0 +1,20 @@
+// The JSON of a request's body as a tree, made within bounds.
+//
+//  - What is parsed is bounded in values and not only in bytes: millions of small ones would take
+//    many times the memory of their text, before anybody could say that they are too many.
+//  - Numbers are rounded exactly, as everywhere else here: a setting given over HTTP makes the same
+//    key as the same one from a file.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+namespace vitrove {
+
+// An object. Throws Error{invalid_argument}, or {too_large} beyond `max_values`. Of a name that
+// stands twice the last one counts.
+nlohmann::json parse_body_json(std::string_view text, std::size_t max_values);
+
+}  // namespace vitrove
