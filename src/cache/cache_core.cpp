@@ -153,6 +153,7 @@ EntryPin CacheCore::make_pooled(const ValueHeader& header, SideData side, PageRu
   EntryPin entry = make_entry(header, std::move(side));
   pool_.set_owner(lease.runs(), entry->slot);
   entry->details->pages = lease.take();
+  entry->details->may_go_live.store(true, relaxed);
   entry->describe(std::move(rows));
   entry->pooled = true;
   entry->pages_held.store(static_cast<std::uint32_t>(entry->details->pages.pages()), relaxed);
@@ -195,10 +196,10 @@ void CacheCore::retract(Entry& entry) {
 }
 
 void CacheCore::go_live_locked(EntryTable::Shard& shard, const EmbeddingKey& key, Entry& entry) {
-  entry.go_live();
-  entries_ready_.fetch_add(1, relaxed);
-  entry.add_key(key);
+  entry.add_key(key);  // never refused: the list is closed only after a life
   table_.insert_locked(shard, key, entry);
+  entries_ready_.fetch_add(1, relaxed);
+  entry.go_live();
 }
 
 bool CacheCore::drop(Entry& entry, DropReason reason) {

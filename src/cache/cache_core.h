@@ -62,12 +62,10 @@ class CacheCore {
   // A copy of the rows on the heap that nobody counts: for views that let go of their pin.
   EntryPin make_detached(const Entry& entry);
 
-  // A private pooled entry goes live in three steps, so that it can be dropped from the moment it
-  // is seen: `admit` tells the policy, `go_live_locked` makes it visible under `key` (its own or an
-  // alias; the caller holds the shard's mutex), or else `retract` tells the policy otherwise.
-  void admit(Entry& entry);
+  // A private pooled entry goes live once, in two steps, so that it can be dropped from the moment
+  // it is seen: who took its chance admits it (below), then `go_live_locked` makes it visible under
+  // `key` (its own or an alias; the caller holds the shard's mutex).
   void go_live_locked(EntryTable::Shard& shard, const EmbeddingKey& key, Entry& entry);
-  void retract(Entry& entry);
   // Takes a live entry out of the table, under all its keys; its pages go with the last pin. False
   // when somebody else did it.
   bool drop(Entry& entry, DropReason reason);
@@ -84,6 +82,7 @@ class CacheCore {
   void check_invariants();
 
  private:
+  friend class EntryAdmission;
   static constexpr auto relaxed = std::memory_order_relaxed;
   static constexpr std::size_t reject_count = static_cast<std::size_t>(Reject::not_finite) + 1;
 
@@ -98,6 +97,8 @@ class CacheCore {
   // Pages that went, or nothing when there is no victim. Under the eviction mutex.
   std::optional<std::uint32_t> evict_next();
   void evict(Entry& entry);  // whose count the caller owns
+  void admit(Entry& entry);
+  void retract(Entry& entry);
   void unmap(Entry& entry);
   EntryPin make_entry(const ValueHeader& header, SideData side);
   void lend_turn(std::unique_lock<std::mutex>& eviction, std::uint32_t& evicted) const;
@@ -119,6 +120,31 @@ class CacheCore {
   std::array<std::atomic<std::uint64_t>, 2> uncached_{};
   std::array<std::atomic<std::uint64_t>, reject_count> rejects_{};
   std::atomic<std::uint64_t> dangling_aliases_{0};
+};
+
+// An entry that was told to the policy, and is taken back from it unless it went live. The policy's
+// lock comes before a shard's: made and destroyed outside of one.
+class EntryAdmission {
+ public:
+  // Of nothing when somebody else has or had the chance to make it live.
+  EntryAdmission(CacheCore& core, const EntryPin& entry) : core_(core) {
+    if (!entry->take_chance()) return;
+    core.admit(*entry);
+    entry_ = entry.another();
+  }
+  EntryAdmission(const EntryAdmission&) = delete;
+  EntryAdmission& operator=(const EntryAdmission&) = delete;
+  ~EntryAdmission() {
+    if (entry_ && !is_live_) core_.retract(*entry_);
+  }
+
+  explicit operator bool() const { return static_cast<bool>(entry_); }
+  void went_live() { is_live_ = true; }
+
+ private:
+  CacheCore& core_;
+  EntryPin entry_;
+  bool is_live_ = false;
 };
 
 // Pages that go back to the pool unless somebody takes them over.

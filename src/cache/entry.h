@@ -8,6 +8,9 @@
 //   free      dropped, count 0          memory of the slab, waiting for its next embedding
 //   private   dropped from the start    an uncached or flushed result: alive while it is viewed
 //
+// A dropped entry that is still pinned looks like a private one. So the chance to go live is kept
+// apart, and is given once: who held a pin while the entry was dropped must not bring it back.
+//
 // Pins are taken without a lock from memory that may meanwhile have become another entry. That is
 // sound because entries are type-stable (the slab never gives memory back before the end) and
 // because `try_pin` only ever raises the count of an entry that is live: after it succeeded, the
@@ -48,6 +51,7 @@ struct EntryDetails {
   PageRuns pages;
   std::vector<std::byte> heap;                   // the rows of an uncached entry
   std::vector<std::span<const std::byte>> runs;  // when there are several
+  std::atomic<bool> may_go_live{false};          // see Entry::take_chance
   std::mutex keys_mutex;                         // guards what follows
   std::vector<std::unique_ptr<AliasKey>> aliases;
   bool keys_closed = false;
@@ -86,6 +90,11 @@ class alignas(64) EmbeddingView::Entry {
 
   // Free to private: the caller holds the one count.
   void begin_private() noexcept { refs_.store(dropped | 1, std::memory_order_release); }
+  // True for the one caller who may make it live: an entry in pages that never was.
+  bool take_chance() noexcept {
+    return details->may_go_live.load(std::memory_order_relaxed) &&
+           details->may_go_live.exchange(false, std::memory_order_relaxed);
+  }
   // Private to live, under the lock of the shard of its key: the table gets a count of its own.
   void go_live() noexcept { refs_.fetch_sub(dropped - 1, std::memory_order_release); }
   // Live and unpinned to dropped, in one step; the table's count passes to the caller.

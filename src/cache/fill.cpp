@@ -159,12 +159,18 @@ EntryPin FillTicket::State::publish(EntryPin entry) {
     }
   }
   const auto value = impl.tiers.empty() ? nullptr : put_value_of(*impl.core, entry);
-  EntryPin winner = impl.board.complete(std::move(lead), std::move(entry),
-                                        [&] { impl.tiers.put(value, impl.tiers.count()); });
+  bool is_put = false;
+  EntryPin winner = impl.board.complete(std::move(lead), std::move(entry), [&] {
+    impl.tiers.put(value, impl.tiers.count());
+    is_put = value != nullptr;
+  });
   if (!feature) return winner;
 
-  const auto alias = alias_value_of(*feature, winner);
-  const auto put_alias = [&] { impl.tiers.put(alias, impl.tiers.count()); };
+  // Not when the embedding was removed meanwhile: the alias would lead nowhere.
+  const auto alias = is_put || !winner->is_dropped() ? alias_value_of(*feature, winner) : nullptr;
+  const auto put_alias = [&] {
+    if (alias) impl.tiers.put(alias, impl.tiers.count());
+  };
   if (feature_lead) {
     impl.board.complete(std::move(feature_lead), winner.another(), put_alias);
   } else if (impl.board.offer(*feature, winner)) {
