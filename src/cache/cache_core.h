@@ -47,17 +47,19 @@ class CacheCore {
 
   // --- space ---
 
-  // Pages for a payload, evicting when that can help; nothing when it cannot. Never waits for
-  // anybody to release anything.
+  // Pages for a payload, evicting when that can help; nothing exactly when the free and the
+  // evictable runs together cannot hold its whole rows. At most PagePool::preferred_runs of them
+  // while there is anybody to evict: a full pool whose every hole was taken would end up with ten
+  // runs an entry. Never waits for anybody to release anything.
   std::optional<PageRuns> allocate(std::uint64_t payload_bytes, std::uint64_t row_bytes);
   Uncached why_uncached(std::uint64_t payload_bytes, std::uint64_t row_bytes) const;
 
   // --- entries ---
 
   // A private entry, described by `header` and `side`, over pages or over the heap. The pages'
-  // segments have their final rows.
-  EntryPin make_pooled(const ValueHeader& header, SideData side, PageRuns pages);
-  EntryPin make_uncached(const ValueHeader& header, SideData side, std::vector<std::byte> rows,
+  // segments hold the rows and nothing else.
+  EntryPin make_pooled(const ValueHeader& header, EntrySide side, PageRuns pages);
+  EntryPin make_uncached(const ValueHeader& header, EntrySide side, std::vector<std::byte> rows,
                          Uncached why);
   // A copy of the rows on the heap that nobody counts: for views that let go of their pin.
   EntryPin make_detached(const Entry& entry);
@@ -86,7 +88,8 @@ class CacheCore {
   static constexpr auto relaxed = std::memory_order_relaxed;
   static constexpr std::size_t reject_count = static_cast<std::size_t>(Reject::not_finite) + 1;
 
-  std::optional<PageRuns> allocate_free(const PayloadNeed& need);
+  std::optional<PageRuns> allocate_free(const PayloadNeed& need,
+                                        std::size_t max_runs = PagePool::preferred_runs);
   // Evicts in the policy's order, or who lies where the allocation is to lie. Both hold the
   // eviction mutex and may give it up for a moment.
   std::optional<PageRuns> allocate_by_policy(const PayloadNeed& need,
@@ -100,7 +103,7 @@ class CacheCore {
   void admit(Entry& entry);
   void retract(Entry& entry);
   void unmap(Entry& entry);
-  EntryPin make_entry(const ValueHeader& header, SideData side);
+  EntryPin make_entry(const ValueHeader& header, EntrySide side);
   void lend_turn(std::unique_lock<std::mutex>& eviction, std::uint32_t& evicted) const;
 
   const bool enable_eviction_;

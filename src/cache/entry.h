@@ -44,10 +44,18 @@ struct AliasKey {
   AliasKey* next = nullptr;
 };
 
+// Side data, parsed and as they stand in a value: what was read may hold records that only a later
+// version can parse. Not in the pages, where a few bytes of them would cost a page whenever the
+// rows fill theirs.
+struct EntrySide {
+  SideData data;
+  std::vector<std::byte> bytes;
+};
+
 // What the hit path does not need.
 struct EntryDetails {
   ValueHeader header;
-  SideData side;
+  EntrySide side;
   PageRuns pages;
   std::vector<std::byte> heap;                   // the rows of an uncached entry
   std::vector<std::span<const std::byte>> runs;  // when there are several

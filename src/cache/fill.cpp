@@ -65,16 +65,12 @@ EntryPin EmbeddingCacheController::Impl::write_rows(const ValueExpectation& expe
                                                     const EncodedRows& encoded,
                                                     const Completion& ready) {
   check_shape(expected, encoded);
-  const std::vector<std::byte> side = encode_side(encoded.side);
-  ValueHeader header = header_of(expected, encoded, side.size());
-  const std::uint64_t payload = header.payload_bytes() + side.size();
+  EntrySide side{encoded.side, encode_side(encoded.side)};
+  ValueHeader header = header_of(expected, encoded, side.bytes.size());
 
-  auto runs = core->allocate(payload, header.row_bytes());
   PageLease pages;
-  if (runs && runs->set_rows(header.rows, header.row_bytes())) {
+  if (auto runs = core->allocate(header.payload_bytes(), header.row_bytes())) {
     pages = PageLease(core->pool(), std::move(*runs));
-  } else if (runs) {
-    core->pool().release(*runs);
   }
   if (ready) ready();  // only now are the encoder's bytes there
 
@@ -85,17 +81,17 @@ EntryPin EmbeddingCacheController::Impl::write_rows(const ValueExpectation& expe
       destination.push_back(core->pool().segment_bytes(segment));
     }
   } else {
-    heap.resize(payload);
+    heap.resize(header.payload_bytes());
     destination.emplace_back(heap);
   }
-  const WrittenRows written = vitrove::write_rows(encoded.bytes, side, expected.dtype, destination);
+  const WrittenRows written =
+      vitrove::write_rows(encoded.bytes, side.bytes, expected.dtype, destination);
   if (!written.finite) refuse("it holds NaN or infinity");
   header.payload_checksum = written.checksum;
 
-  if (pages) return core->make_pooled(header, encoded.side, pages.take());
-  heap.resize(header.payload_bytes());
-  return core->make_uncached(header, encoded.side, std::move(heap),
-                             core->why_uncached(payload, header.row_bytes()));
+  if (pages) return core->make_pooled(header, std::move(side), pages.take());
+  return core->make_uncached(header, std::move(side), std::move(heap),
+                             core->why_uncached(header.payload_bytes(), header.row_bytes()));
 }
 
 void EmbeddingCacheController::Impl::note_encode_cost(std::chrono::microseconds cost) noexcept {
