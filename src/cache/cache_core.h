@@ -113,7 +113,7 @@ class CacheCore {
   std::unique_ptr<EvictionPolicy> policy_;
   std::mutex eviction_mutex_;  // serialises the policy's changes
   EntrySlab slab_;
-  EntryTable table_{slab_};
+  EntryTable table_{slab_, *policy_};
   FlushLog flushes_;
   LookupCounters lookups_;
 

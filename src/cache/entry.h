@@ -78,13 +78,15 @@ class alignas(64) EmbeddingView::Entry {
 
   // False when the table has given the entry up.
   bool try_pin() noexcept {
-    std::uint64_t seen = refs_.load(std::memory_order_relaxed);
-    while ((seen & dropped) == 0 && seen != 0) {
+    // As if unpinned: so it mostly is, and reading first would fetch the line twice when another
+    // core has it.
+    std::uint64_t seen = 1;
+    do {
       if (refs_.compare_exchange_weak(seen, seen + 1, std::memory_order_acquire,
                                       std::memory_order_relaxed)) {
         return true;
       }
-    }
+    } while ((seen & dropped) == 0 && seen != 0);
     return false;
   }
   // For somebody who holds a count already.
