@@ -121,6 +121,9 @@ class alignas(64) EmbeddingView::Entry {
   bool is_dropped() const noexcept {
     return (refs_.load(std::memory_order_acquire) & dropped) != 0;
   }
+  // In pages and not live: it was flushed or removed, if only in this moment. Who revokes the puts
+  // of a key does so after the drop, so that who asks this before he queues one is never too late.
+  bool is_gone() const noexcept { return pooled && is_dropped(); }
   bool looks_evictable() const noexcept { return refs_.load(std::memory_order_relaxed) == 1; }
   // Counts beside the table's.
   std::uint64_t pins() const noexcept {

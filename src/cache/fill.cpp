@@ -140,8 +140,9 @@ void FillTicket::State::drop_feature() {
 EntryPin FillTicket::State::serve(EntryPin entry) {
   const bool is_twin = entry->key != expected.key;
   const auto alias = is_twin ? alias_value_of(expected.key, entry) : nullptr;
+  const EntryPin target = entry.another();
   EntryPin winner = impl.board.complete(std::move(lead), std::move(entry), [&] {
-    if (is_twin) impl.tiers.put(alias, impl.tiers.count());
+    if (is_twin && !target->is_gone()) impl.tiers.put(alias, impl.tiers.count());
   });
   drop_feature();
   return winner;
@@ -162,10 +163,11 @@ EntryPin FillTicket::State::publish(EntryPin entry) {
   });
   if (!feature) return winner;
 
-  // Not when the embedding was removed meanwhile: the alias would lead nowhere.
-  const auto alias = is_put || !winner->is_dropped() ? alias_value_of(*feature, winner) : nullptr;
+  const auto alias = alias_value_of(*feature, winner);
   const auto put_alias = [&] {
-    if (alias) impl.tiers.put(alias, impl.tiers.count());
+    // Else it would lead nowhere.
+    const bool has_target = winner->pooled ? !winner->is_gone() : is_put;
+    if (has_target) impl.tiers.put(alias, impl.tiers.count());
   };
   if (feature_lead) {
     impl.board.complete(std::move(feature_lead), winner.another(), put_alias);
