@@ -183,7 +183,7 @@ class FragmentedPool {
     std::shuffle(held_.begin(), held_.end(), random_);
     for (Held& held : held_) held.next_size = next_size();
     std::uint64_t operations = 0;
-    const double seconds = bench::seconds_of([&] {
+    const double seconds = bench::processor_seconds_of([&] {
       for (Held& held : held_) {
         allocator_.release(held.handle);
         auto next = allocator_.allocate(held.next_size);

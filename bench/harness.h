@@ -29,6 +29,7 @@
 #include <vector>
 
 #include <nlohmann/json.hpp>
+#include <time.h>
 
 namespace vitrove::bench {
 
@@ -92,6 +93,20 @@ double seconds_of(Body&& body) {
   const auto start = std::chrono::steady_clock::now();
   std::forward<Body>(body)();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// The calling thread's own processor time: where the question is what something costs, and not
+// how long somebody else had the core meanwhile.
+template <class Body>
+double processor_seconds_of(Body&& body) {
+  const auto now = [] {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+  };
+  const double start = now();
+  std::forward<Body>(body)();
+  return now() - start;
 }
 
 // `body` performs `operations` of them.

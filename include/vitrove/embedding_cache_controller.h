@@ -239,7 +239,7 @@ struct ControllerStats {
   // Gauges. used + free is the pool; pinned is a part of used; quarantined is what overdue store
   // calls hold, pages, header slots and staging.
   std::uint64_t bytes_used = 0, bytes_pinned = 0, bytes_free = 0, bytes_quarantined = 0;
-  std::uint64_t pool_bytes = 0, payload_bytes = 0;  // gauges: waste = used - payload
+  std::uint64_t pool_bytes = 0, payload_bytes = 0;  // gauges: waste = used - payload (rows)
   std::uint64_t evictions_space = 0, evictions_flush = 0, evictions_removed = 0;
   std::uint64_t uncached_too_large = 0, uncached_no_space = 0;
   // By to_string(Reject), and "dangling_alias" for aliases that lead to no embedding.

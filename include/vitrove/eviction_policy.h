@@ -37,6 +37,9 @@ class EvictionPolicy {
   virtual void on_insert(PolicySlot slot, const PolicyItem& item) = 0;
   virtual void on_hit(PolicySlot slot) noexcept = 0;
   virtual void on_erase(PolicySlot slot) = 0;  // evicted or removed
+  // A hit on `slot` may follow at once: starts loading what on_hit() touches. As cheap as that, and
+  // harmless for any slot.
+  virtual void prefetch(PolicySlot slot) const noexcept = 0;
 
   // Walks candidates, best victim first, until `take` answers true (taken: the policy then expects
   // on_erase) or every entry was offered once. Returns the taken slot.

@@ -46,7 +46,7 @@ std::optional<PageRuns> CacheCore::allocate(std::uint64_t payload_bytes, std::ui
     return std::nullopt;
   }
   if (auto runs = allocate_free(need)) return runs;
-  if (!enable_eviction_) return std::nullopt;
+  if (!enable_eviction_) return allocate_free(need, PagePool::any_number);
 
   std::unique_lock eviction(eviction_mutex_);
   if (need.row_bytes > pool_.page_bytes()) return allocate_by_place(need, eviction);
@@ -55,21 +55,21 @@ std::optional<PageRuns> CacheCore::allocate(std::uint64_t payload_bytes, std::ui
   return allocate_by_policy(need, eviction);
 }
 
-std::optional<PageRuns> CacheCore::allocate_free(const PayloadNeed& need) {
-  return pool_.allocate(need.rows, need.row_bytes, need.tail_bytes);
+std::optional<PageRuns> CacheCore::allocate_free(const PayloadNeed& need, std::size_t max_runs) {
+  return pool_.allocate(need.rows, need.row_bytes, need.tail_bytes, max_runs);
 }
 
 std::optional<PageRuns> CacheCore::allocate_by_policy(const PayloadNeed& need,
                                                       std::unique_lock<std::mutex>& eviction) {
-  // Rows fill at least half of every page, however torn the free pages are: more than this in vain
-  // means that somebody else takes the pages, or that the runs are bad luck.
+  // More than this in vain means that the pages that go lie too far apart, or that somebody else
+  // takes them.
   const std::uint64_t enough = 2 * (need.bytes() / pool_.page_bytes() + 1);
   std::uint64_t freed = 0;
   std::uint32_t in_batch = 0;
   while (freed < enough) {
     if (auto runs = allocate_free(need)) return runs;
     const auto pages = evict_next();
-    if (!pages) return allocate_free(need);
+    if (!pages) return allocate_free(need, PagePool::any_number);
     freed += *pages;
     lend_turn(eviction, ++in_batch);
   }
@@ -82,15 +82,17 @@ std::optional<PageRuns> CacheCore::allocate_by_place(const PayloadNeed& need,
   for (int plans = 0; plans < max_plans; ++plans) {
     if (auto runs = allocate_free(need)) return runs;
     const auto owners = plan(need);
-    if (!owners) return std::nullopt;
+    if (!owners) break;
     for (const std::uint32_t owner : *owners) {
       if (slab_[owner].try_evict()) {
         evict(slab_[owner]);
         lend_turn(eviction, ++in_batch);
       }
     }
+    // The plan has the fewest runs that there can be.
+    if (auto runs = allocate_free(need, PagePool::any_number)) return runs;
   }
-  return allocate_free(need);
+  return allocate_free(need, PagePool::any_number);
 }
 
 std::optional<std::vector<std::uint32_t>> CacheCore::plan(const PayloadNeed& need) {
@@ -131,7 +133,7 @@ Uncached CacheCore::why_uncached(std::uint64_t payload_bytes, std::uint64_t row_
 
 // --- entries ---
 
-EntryPin CacheCore::make_entry(const ValueHeader& header, SideData side) {
+EntryPin CacheCore::make_entry(const ValueHeader& header, EntrySide side) {
   auto details = std::make_unique<EntryDetails>();
   details->header = header;
   details->side = std::move(side);
@@ -143,24 +145,25 @@ EntryPin CacheCore::make_entry(const ValueHeader& header, SideData side) {
   return EntryPin(&entry);
 }
 
-EntryPin CacheCore::make_pooled(const ValueHeader& header, SideData side, PageRuns pages) {
+EntryPin CacheCore::make_pooled(const ValueHeader& header, EntrySide side, PageRuns pages) {
   std::vector<std::span<const std::byte>> rows;
   for (const auto& segment : pages.segments) {
     const auto bytes = std::as_const(pool_).segment_bytes(segment);
-    if (segment.rows > 0) rows.push_back(bytes.first(segment.rows * header.row_bytes()));
+    rows.push_back(bytes.first(segment.rows * header.row_bytes()));
   }
   PageLease lease(pool_, std::move(pages));
   EntryPin entry = make_entry(header, std::move(side));
   pool_.set_owner(lease.runs(), entry->slot);
   entry->details->pages = lease.take();
+  entry->details->may_go_live.store(true, relaxed);
   entry->describe(std::move(rows));
   entry->pooled = true;
   entry->pages_held.store(static_cast<std::uint32_t>(entry->details->pages.pages()), relaxed);
-  payload_bytes_.fetch_add(header.payload_bytes() + header.side_bytes, relaxed);
+  payload_bytes_.fetch_add(header.payload_bytes(), relaxed);
   return entry;
 }
 
-EntryPin CacheCore::make_uncached(const ValueHeader& header, SideData side,
+EntryPin CacheCore::make_uncached(const ValueHeader& header, EntrySide side,
                                   std::vector<std::byte> rows, Uncached why) {
   uncached_[static_cast<std::size_t>(why)].fetch_add(1, relaxed);
   EntryPin entry = make_entry(header, std::move(side));
@@ -195,10 +198,10 @@ void CacheCore::retract(Entry& entry) {
 }
 
 void CacheCore::go_live_locked(EntryTable::Shard& shard, const EmbeddingKey& key, Entry& entry) {
-  entry.go_live();
-  entries_ready_.fetch_add(1, relaxed);
-  entry.add_key(key);
+  entry.add_key(key);  // never refused: the list is closed only after a life
   table_.insert_locked(shard, key, entry);
+  entries_ready_.fetch_add(1, relaxed);
+  entry.go_live();
 }
 
 bool CacheCore::drop(Entry& entry, DropReason reason) {
@@ -220,7 +223,7 @@ void CacheCore::unmap(Entry& entry) {
 void CacheCore::free_entry(Entry& entry) noexcept {
   const auto details = std::move(entry.details);
   if (entry.pooled) {
-    payload_bytes_.fetch_sub(details->header.payload_bytes() + details->header.side_bytes, relaxed);
+    payload_bytes_.fetch_sub(details->header.payload_bytes(), relaxed);
     entry.pages_held.store(0, relaxed);
     pool_.release(details->pages);
   }
@@ -274,7 +277,7 @@ void CacheCore::check_invariants() {
     require(!entry.is_dropped(), "a dropped entry was not freed");
     ++live;
     pages += entry.details->pages.pages();
-    payload += entry.details->header.payload_bytes() + entry.details->header.side_bytes;
+    payload += entry.details->header.payload_bytes();
     std::vector<EmbeddingKey> names{entry.key};
     for (const auto& alias : entry.details->aliases) names.push_back(alias->key);
     for (const EmbeddingKey& name : names) {

@@ -47,27 +47,27 @@ class CacheCore {
 
   // --- space ---
 
-  // Pages for a payload, evicting when that can help; nothing when it cannot. Never waits for
-  // anybody to release anything.
+  // Pages for a payload, evicting when that can help; nothing exactly when the free and the
+  // evictable runs together cannot hold its whole rows. At most PagePool::preferred_runs of them
+  // while there is anybody to evict: a full pool whose every hole was taken would end up with ten
+  // runs an entry. Never waits for anybody to release anything.
   std::optional<PageRuns> allocate(std::uint64_t payload_bytes, std::uint64_t row_bytes);
   Uncached why_uncached(std::uint64_t payload_bytes, std::uint64_t row_bytes) const;
 
   // --- entries ---
 
   // A private entry, described by `header` and `side`, over pages or over the heap. The pages'
-  // segments have their final rows.
-  EntryPin make_pooled(const ValueHeader& header, SideData side, PageRuns pages);
-  EntryPin make_uncached(const ValueHeader& header, SideData side, std::vector<std::byte> rows,
+  // segments hold the rows and nothing else.
+  EntryPin make_pooled(const ValueHeader& header, EntrySide side, PageRuns pages);
+  EntryPin make_uncached(const ValueHeader& header, EntrySide side, std::vector<std::byte> rows,
                          Uncached why);
   // A copy of the rows on the heap that nobody counts: for views that let go of their pin.
   EntryPin make_detached(const Entry& entry);
 
-  // A private pooled entry goes live in three steps, so that it can be dropped from the moment it
-  // is seen: `admit` tells the policy, `go_live_locked` makes it visible under `key` (its own or an
-  // alias; the caller holds the shard's mutex), or else `retract` tells the policy otherwise.
-  void admit(Entry& entry);
+  // A private pooled entry goes live once, in two steps, so that it can be dropped from the moment
+  // it is seen: who took its chance admits it (below), then `go_live_locked` makes it visible under
+  // `key` (its own or an alias; the caller holds the shard's mutex).
   void go_live_locked(EntryTable::Shard& shard, const EmbeddingKey& key, Entry& entry);
-  void retract(Entry& entry);
   // Takes a live entry out of the table, under all its keys; its pages go with the last pin. False
   // when somebody else did it.
   bool drop(Entry& entry, DropReason reason);
@@ -84,10 +84,12 @@ class CacheCore {
   void check_invariants();
 
  private:
+  friend class EntryAdmission;
   static constexpr auto relaxed = std::memory_order_relaxed;
   static constexpr std::size_t reject_count = static_cast<std::size_t>(Reject::not_finite) + 1;
 
-  std::optional<PageRuns> allocate_free(const PayloadNeed& need);
+  std::optional<PageRuns> allocate_free(const PayloadNeed& need,
+                                        std::size_t max_runs = PagePool::preferred_runs);
   // Evicts in the policy's order, or who lies where the allocation is to lie. Both hold the
   // eviction mutex and may give it up for a moment.
   std::optional<PageRuns> allocate_by_policy(const PayloadNeed& need,
@@ -98,8 +100,10 @@ class CacheCore {
   // Pages that went, or nothing when there is no victim. Under the eviction mutex.
   std::optional<std::uint32_t> evict_next();
   void evict(Entry& entry);  // whose count the caller owns
+  void admit(Entry& entry);
+  void retract(Entry& entry);
   void unmap(Entry& entry);
-  EntryPin make_entry(const ValueHeader& header, SideData side);
+  EntryPin make_entry(const ValueHeader& header, EntrySide side);
   void lend_turn(std::unique_lock<std::mutex>& eviction, std::uint32_t& evicted) const;
 
   const bool enable_eviction_;
@@ -109,7 +113,7 @@ class CacheCore {
   std::unique_ptr<EvictionPolicy> policy_;
   std::mutex eviction_mutex_;  // serialises the policy's changes
   EntrySlab slab_;
-  EntryTable table_{slab_};
+  EntryTable table_{slab_, *policy_};
   FlushLog flushes_;
   LookupCounters lookups_;
 
@@ -119,6 +123,31 @@ class CacheCore {
   std::array<std::atomic<std::uint64_t>, 2> uncached_{};
   std::array<std::atomic<std::uint64_t>, reject_count> rejects_{};
   std::atomic<std::uint64_t> dangling_aliases_{0};
+};
+
+// An entry that was told to the policy, and is taken back from it unless it went live. The policy's
+// lock comes before a shard's: made and destroyed outside of one.
+class EntryAdmission {
+ public:
+  // Of nothing when somebody else has or had the chance to make it live.
+  EntryAdmission(CacheCore& core, const EntryPin& entry) : core_(core) {
+    if (!entry->take_chance()) return;
+    core.admit(*entry);
+    entry_ = entry.another();
+  }
+  EntryAdmission(const EntryAdmission&) = delete;
+  EntryAdmission& operator=(const EntryAdmission&) = delete;
+  ~EntryAdmission() {
+    if (entry_ && !is_live_) core_.retract(*entry_);
+  }
+
+  explicit operator bool() const { return static_cast<bool>(entry_); }
+  void went_live() { is_live_ = true; }
+
+ private:
+  CacheCore& core_;
+  EntryPin entry_;
+  bool is_live_ = false;
 };
 
 // Pages that go back to the pool unless somebody takes them over.

@@ -8,6 +8,9 @@
 //   free      dropped, count 0          memory of the slab, waiting for its next embedding
 //   private   dropped from the start    an uncached or flushed result: alive while it is viewed
 //
+// A dropped entry that is still pinned looks like a private one. So the chance to go live is kept
+// apart, and is given once: who held a pin while the entry was dropped must not bring it back.
+//
 // Pins are taken without a lock from memory that may meanwhile have become another entry. That is
 // sound because entries are type-stable (the slab never gives memory back before the end) and
 // because `try_pin` only ever raises the count of an entry that is live: after it succeeded, the
@@ -41,13 +44,22 @@ struct AliasKey {
   AliasKey* next = nullptr;
 };
 
+// Side data, parsed and as they stand in a value: what was read may hold records that only a later
+// version can parse. Not in the pages, where a few bytes of them would cost a page whenever the
+// rows fill theirs.
+struct EntrySide {
+  SideData data;
+  std::vector<std::byte> bytes;
+};
+
 // What the hit path does not need.
 struct EntryDetails {
   ValueHeader header;
-  SideData side;
+  EntrySide side;
   PageRuns pages;
   std::vector<std::byte> heap;                   // the rows of an uncached entry
   std::vector<std::span<const std::byte>> runs;  // when there are several
+  std::atomic<bool> may_go_live{false};          // see Entry::take_chance
   std::mutex keys_mutex;                         // guards what follows
   std::vector<std::unique_ptr<AliasKey>> aliases;
   bool keys_closed = false;
@@ -66,13 +78,15 @@ class alignas(64) EmbeddingView::Entry {
 
   // False when the table has given the entry up.
   bool try_pin() noexcept {
-    std::uint64_t seen = refs_.load(std::memory_order_relaxed);
-    while ((seen & dropped) == 0 && seen != 0) {
+    // As if unpinned: so it mostly is, and reading first would fetch the line twice when another
+    // core has it.
+    std::uint64_t seen = 1;
+    do {
       if (refs_.compare_exchange_weak(seen, seen + 1, std::memory_order_acquire,
                                       std::memory_order_relaxed)) {
         return true;
       }
-    }
+    } while ((seen & dropped) == 0 && seen != 0);
     return false;
   }
   // For somebody who holds a count already.
@@ -86,6 +100,11 @@ class alignas(64) EmbeddingView::Entry {
 
   // Free to private: the caller holds the one count.
   void begin_private() noexcept { refs_.store(dropped | 1, std::memory_order_release); }
+  // True for the one caller who may make it live: an entry in pages that never was.
+  bool take_chance() noexcept {
+    return details->may_go_live.load(std::memory_order_relaxed) &&
+           details->may_go_live.exchange(false, std::memory_order_relaxed);
+  }
   // Private to live, under the lock of the shard of its key: the table gets a count of its own.
   void go_live() noexcept { refs_.fetch_sub(dropped - 1, std::memory_order_release); }
   // Live and unpinned to dropped, in one step; the table's count passes to the caller.
@@ -102,6 +121,9 @@ class alignas(64) EmbeddingView::Entry {
   bool is_dropped() const noexcept {
     return (refs_.load(std::memory_order_acquire) & dropped) != 0;
   }
+  // In pages and not live: it was flushed or removed, if only in this moment. Who revokes the puts
+  // of a key does so after the drop, so that who asks this before he queues one is never too late.
+  bool is_gone() const noexcept { return pooled && is_dropped(); }
   bool looks_evictable() const noexcept { return refs_.load(std::memory_order_relaxed) == 1; }
   // Counts beside the table's.
   std::uint64_t pins() const noexcept {

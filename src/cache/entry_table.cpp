@@ -1,5 +1,7 @@
 #include "cache/entry_table.h"
 
+#include "base/prefetch.h"
+
 namespace vitrove {
 namespace {
 
@@ -10,27 +12,34 @@ PolicySlot slot_in(std::uint64_t cell) { return static_cast<PolicySlot>(cell) - 
 
 }  // namespace
 
-EntryTable::Shard::Shard() {
-  arrays_.push_back(std::make_unique<Cells>(first_cells));
-  current_.store(arrays_.back().get(), std::memory_order_release);
+EntryTable::EntryTable(const EntrySlab& slab, const EvictionPolicy& policy)
+    : slab_(slab), policy_(policy), shards_(std::size_t{1} << shard_bits) {
+  for (Shard& shard : shards_) shard.use(make_cells(first_cells));
 }
 
-EntryPin EntryTable::find_in(const Shard::Cells& cells, const EmbeddingKey& key) const noexcept {
+std::unique_ptr<EntryTable::Shard::Cells> EntryTable::make_cells(std::size_t count) {
+  return std::make_unique<Shard::Cells>(count - 1, arena_.take(count).data());
+}
+
+Entry* EntryTable::find_in(const Shard::Cells& cells, const EmbeddingKey& key) const noexcept {
   const std::uint32_t tag = tag_of(key);
-  std::size_t at = tag & cells.mask;
+  const std::size_t mask = cells.mask;
+  const CellArena::Cell* const first = cells.cells;
   // A walk that races with writers may miss the end; it is at most once around.
-  for (std::size_t steps = 0; steps <= cells.mask; ++steps, at = (at + 1) & cells.mask) {
-    const std::uint64_t cell = cells.cells[at].load(std::memory_order_acquire);
-    if (cell == 0) return {};
+  for (std::size_t at = tag, last = at + mask; at <= last; ++at) {
+    const std::uint64_t cell = first[at & mask].load(std::memory_order_acquire);
+    if (cell == 0) return nullptr;
     if (tag_in(cell) != tag) continue;
     Entry& entry = slab_[slot_in(cell)];
-    // Both cache lines at once: the first to pin, the second to view.
+    // All that a hit touches at once: what it pins, what it views, what it tells the policy.
+    prefetch_for_write(&entry);
     __builtin_prefetch(&entry.runs);
+    policy_.prefetch(slot_in(cell));
     if (!entry.try_pin()) continue;
-    EntryPin pin(&entry);
-    if (entry.has_key(key)) return pin;
+    if (entry.has_key(key)) return &entry;
+    entry.unpin();
   }
-  return {};
+  return nullptr;
 }
 
 void EntryTable::Shard::place(Cells& cells, std::uint64_t cell) noexcept {
@@ -39,20 +48,24 @@ void EntryTable::Shard::place(Cells& cells, std::uint64_t cell) noexcept {
   cells.cells[at].store(cell, std::memory_order_release);
 }
 
-void EntryTable::Shard::grow() {
-  const Cells& old = *current_.load(std::memory_order_relaxed);
-  auto larger = std::make_unique<Cells>((old.mask + 1) * 2);
+void EntryTable::Shard::use(std::unique_ptr<Cells> cells) {
+  arrays_.push_back(std::move(cells));
+  current_.store(arrays_.back().get(), std::memory_order_release);
+}
+
+void EntryTable::grow(Shard& shard) {
+  const Shard::Cells& old = *shard.current_.load(std::memory_order_relaxed);
+  auto larger = make_cells((old.mask + 1) * 2);
   for (std::size_t at = 0; at <= old.mask; ++at) {
     const std::uint64_t cell = old.cells[at].load(std::memory_order_relaxed);
-    if (cell != 0) place(*larger, cell);
+    if (cell != 0) Shard::place(*larger, cell);
   }
-  arrays_.push_back(std::move(larger));
-  current_.store(arrays_.back().get(), std::memory_order_release);
+  shard.use(std::move(larger));
 }
 
 void EntryTable::insert_locked(Shard& shard, const EmbeddingKey& key, const Entry& entry) {
   const std::size_t capacity = shard.current_.load(std::memory_order_relaxed)->mask + 1;
-  if ((shard.used_ + 1) * 3 > capacity * 2) shard.grow();
+  if ((shard.used_ + 1) * 3 > capacity * 2) grow(shard);
   Shard::place(*shard.current_.load(std::memory_order_relaxed), cell_of(key, entry));
   ++shard.used_;
 }

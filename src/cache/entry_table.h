@@ -22,6 +22,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "cache/cell_arena.h"
 #include "cache/entry.h"
 #include "cache/entry_slab.h"
 
@@ -33,32 +34,29 @@ class EntryTable {
  public:
   class alignas(64) Shard {
    public:
-    Shard();
-
     std::mutex mutex;
     // Guarded by `mutex`: the fill under way for a key.
     std::unordered_map<EmbeddingKey, std::shared_ptr<Flight>> flights;
 
    private:
     friend class EntryTable;
-    using Cell = std::atomic<std::uint64_t>;  // 0 = empty
     struct Cells {
-      explicit Cells(std::size_t count) : mask(count - 1), cells(new Cell[count]()) {}
       std::size_t mask;
-      std::unique_ptr<Cell[]> cells;
+      CellArena::Cell* cells;  // 0 = empty
     };
 
     static void place(Cells& cells, std::uint64_t cell) noexcept;
-    void grow();
+    void use(std::unique_ptr<Cells> cells);
 
-    std::atomic<Cells*> current_;
+    std::atomic<Cells*> current_{nullptr};
     std::size_t used_ = 0;  // cells of the current array
     std::vector<std::unique_ptr<Cells>> arrays_;
   };
 
   static constexpr std::size_t shard_bits = 7;
 
-  explicit EntryTable(const EntrySlab& slab) : slab_(slab), shards_(std::size_t{1} << shard_bits) {}
+  // `policy` is told which slots a lookup is about to hit.
+  EntryTable(const EntrySlab& slab, const EvictionPolicy& policy);
 
   Shard& shard_of(const EmbeddingKey& key) noexcept {
     return shards_[hash_of(key) >> (64 - shard_bits)];
@@ -67,7 +65,7 @@ class EntryTable {
 
   // Pinned, or nothing. No lock.
   EntryPin find(const EmbeddingKey& key) noexcept {
-    return find_in(*shard_of(key).current_.load(std::memory_order_acquire), key);
+    return EntryPin(find_in(*shard_of(key).current_.load(std::memory_order_acquire), key));
   }
   // Pinned, or certainly absent: asks again under the lock.
   EntryPin find_surely(const EmbeddingKey& key) noexcept {
@@ -78,7 +76,7 @@ class EntryTable {
   }
   // As find_surely(); the caller holds the shard's mutex in these.
   EntryPin find_locked(Shard& shard, const EmbeddingKey& key) noexcept {
-    return find_in(*shard.current_.load(std::memory_order_relaxed), key);
+    return EntryPin(find_in(*shard.current_.load(std::memory_order_relaxed), key));
   }
   void insert_locked(Shard& shard, const EmbeddingKey& key, const Entry& entry);
 
@@ -102,9 +100,14 @@ class EntryTable {
   static std::uint64_t cell_of(const EmbeddingKey& key, const Entry& entry) noexcept {
     return (std::uint64_t{tag_of(key)} << 32) | (entry.slot + 1);
   }
-  EntryPin find_in(const Shard::Cells& cells, const EmbeddingKey& key) const noexcept;
+  std::unique_ptr<Shard::Cells> make_cells(std::size_t count);
+  void grow(Shard& shard);
+  // Its pin is the caller's.
+  Entry* find_in(const Shard::Cells& cells, const EmbeddingKey& key) const noexcept;
 
   const EntrySlab& slab_;
+  const EvictionPolicy& policy_;
+  CellArena arena_;
   std::vector<Shard> shards_;
 };
 

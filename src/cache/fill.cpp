@@ -65,16 +65,12 @@ EntryPin EmbeddingCacheController::Impl::write_rows(const ValueExpectation& expe
                                                     const EncodedRows& encoded,
                                                     const Completion& ready) {
   check_shape(expected, encoded);
-  const std::vector<std::byte> side = encode_side(encoded.side);
-  ValueHeader header = header_of(expected, encoded, side.size());
-  const std::uint64_t payload = header.payload_bytes() + side.size();
+  EntrySide side{encoded.side, encode_side(encoded.side)};
+  ValueHeader header = header_of(expected, encoded, side.bytes.size());
 
-  auto runs = core->allocate(payload, header.row_bytes());
   PageLease pages;
-  if (runs && runs->set_rows(header.rows, header.row_bytes())) {
+  if (auto runs = core->allocate(header.payload_bytes(), header.row_bytes())) {
     pages = PageLease(core->pool(), std::move(*runs));
-  } else if (runs) {
-    core->pool().release(*runs);
   }
   if (ready) ready();  // only now are the encoder's bytes there
 
@@ -85,17 +81,17 @@ EntryPin EmbeddingCacheController::Impl::write_rows(const ValueExpectation& expe
       destination.push_back(core->pool().segment_bytes(segment));
     }
   } else {
-    heap.resize(payload);
+    heap.resize(header.payload_bytes());
     destination.emplace_back(heap);
   }
-  const WrittenRows written = vitrove::write_rows(encoded.bytes, side, expected.dtype, destination);
+  const WrittenRows written =
+      vitrove::write_rows(encoded.bytes, side.bytes, expected.dtype, destination);
   if (!written.finite) refuse("it holds NaN or infinity");
   header.payload_checksum = written.checksum;
 
-  if (pages) return core->make_pooled(header, encoded.side, pages.take());
-  heap.resize(header.payload_bytes());
-  return core->make_uncached(header, encoded.side, std::move(heap),
-                             core->why_uncached(payload, header.row_bytes()));
+  if (pages) return core->make_pooled(header, std::move(side), pages.take());
+  return core->make_uncached(header, std::move(side), std::move(heap),
+                             core->why_uncached(header.payload_bytes(), header.row_bytes()));
 }
 
 void EmbeddingCacheController::Impl::note_encode_cost(std::chrono::microseconds cost) noexcept {
@@ -144,8 +140,9 @@ void FillTicket::State::drop_feature() {
 EntryPin FillTicket::State::serve(EntryPin entry) {
   const bool is_twin = entry->key != expected.key;
   const auto alias = is_twin ? alias_value_of(expected.key, entry) : nullptr;
+  const EntryPin target = entry.another();
   EntryPin winner = impl.board.complete(std::move(lead), std::move(entry), [&] {
-    if (is_twin) impl.tiers.put(alias, impl.tiers.count());
+    if (is_twin && !target->is_gone()) impl.tiers.put(alias, impl.tiers.count());
   });
   drop_feature();
   return winner;
@@ -159,12 +156,19 @@ EntryPin FillTicket::State::publish(EntryPin entry) {
     }
   }
   const auto value = impl.tiers.empty() ? nullptr : put_value_of(*impl.core, entry);
-  EntryPin winner = impl.board.complete(std::move(lead), std::move(entry),
-                                        [&] { impl.tiers.put(value, impl.tiers.count()); });
+  bool is_put = false;
+  EntryPin winner = impl.board.complete(std::move(lead), std::move(entry), [&] {
+    impl.tiers.put(value, impl.tiers.count());
+    is_put = value != nullptr;
+  });
   if (!feature) return winner;
 
   const auto alias = alias_value_of(*feature, winner);
-  const auto put_alias = [&] { impl.tiers.put(alias, impl.tiers.count()); };
+  const auto put_alias = [&] {
+    // Else it would lead nowhere.
+    const bool has_target = winner->pooled ? !winner->is_gone() : is_put;
+    if (has_target) impl.tiers.put(alias, impl.tiers.count());
+  };
   if (feature_lead) {
     impl.board.complete(std::move(feature_lead), winner.another(), put_alias);
   } else if (impl.board.offer(*feature, winner)) {

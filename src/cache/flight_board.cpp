@@ -75,52 +75,52 @@ FlightBoard::Outcome FlightBoard::wait(FlightSeat& seat, Clock::time_point deadl
 }
 
 EntryPin FlightBoard::complete_with(FlightLead lead, EntryPin entry, PutCallback queue_puts) {
-  const auto flight = std::exchange(lead.flight_, nullptr);
-  const EntryPin candidate = entry.another();
-  // Told to the policy before it can be seen, and taken back when it did not go live.
-  const bool admitted = entry->is_dropped() && entry->pooled;
-  if (admitted) core_.admit(*candidate);
+  Flight& flight = *lead.flight_;
+  const Digest256 model = entry->details->header.model_fingerprint;
+  EntryAdmission admission(core_, entry);
   Settled settled;
   {
-    Shard& shard = shard_of(*flight);
+    Shard& shard = shard_of(flight);
     std::lock_guard lock(shard.mutex);
-    const bool current = is_current(shard, *flight);
+    const bool current = is_current(shard, flight);
     if (current) {
-      settled = settle(shard, *flight, std::move(entry));
+      settled = settle(shard, flight, std::move(entry), admission);
     } else {
       settled.winner = std::move(entry);
     }
-    const Digest256& model = candidate->details->header.model_fingerprint;
     if (current && !settled.ready_before &&
-        !core_.flushes().flushed_since(flight->started, model, FlushLog::Side::stores)) {
+        !core_.flushes().flushed_since(flight.started, model, FlushLog::Side::stores)) {
       queue_puts.call(queue_puts.target);
     }
-    flight->result = settled.winner.another();
-    flight->stage = Flight::Stage::done;
-    take_off(shard, *flight);
-    flight->changed.notify_all();
+    flight.result = settled.winner.another();
+    flight.stage = Flight::Stage::done;
+    take_off(shard, flight);
+    flight.changed.notify_all();
   }
-  if (admitted && !settled.went_live) core_.retract(*candidate);
+  lead.flight_ = nullptr;  // until here, whatever throws leaves the lead to a follower
   return std::move(settled.winner);
 }
 
-FlightBoard::Settled FlightBoard::settle(Shard& shard, const Flight& flight, EntryPin entry) {
+FlightBoard::Settled FlightBoard::settle(Shard& shard, const Flight& flight, EntryPin entry,
+                                         EntryAdmission& admission) {
   if (EntryPin ready = core_.table().find_locked(shard, flight.key)) {
-    return {std::move(ready), false, true};
+    return {std::move(ready), true};
   }
   const Digest256& model = entry->details->header.model_fingerprint;
   if (core_.flushes().flushed_since(flight.started, model, FlushLog::Side::pool)) {
     return {std::move(entry)};
   }
-  if (!entry->is_dropped()) {
-    // Live under another key. When it is dropped in this moment its list of keys is closed already,
-    // and the key stays without an entry.
-    if (entry->add_key(flight.key)) core_.table().insert_locked(shard, flight.key, *entry);
+  if (admission) {
+    core_.go_live_locked(shard, flight.key, *entry);
+    admission.went_live();
     return {std::move(entry)};
   }
-  if (!entry->pooled) return {std::move(entry)};
-  core_.go_live_locked(shard, flight.key, *entry);
-  return {std::move(entry), true};
+  // Live under another key. When it is dropped in this moment its list of keys is closed already,
+  // and the key stays without an entry; so it does when it was dropped before.
+  if (!entry->is_dropped() && entry->add_key(flight.key)) {
+    core_.table().insert_locked(shard, flight.key, *entry);
+  }
+  return {std::move(entry)};
 }
 
 bool FlightBoard::offer(const EmbeddingKey& key, const EntryPin& entry) {

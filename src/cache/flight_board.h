@@ -143,10 +143,9 @@ class FlightBoard {
   // The following are called under the shard's mutex.
   struct Settled {
     EntryPin winner;
-    bool went_live = false;
     bool ready_before = false;
   };
-  Settled settle(Shard& shard, const Flight& flight, EntryPin entry);
+  Settled settle(Shard& shard, const Flight& flight, EntryPin entry, EntryAdmission& admission);
   bool is_stale(const Flight& flight) const;
   bool is_current(const Shard& shard, const Flight& flight) const;
   void take_off(Shard& shard, const Flight& flight);

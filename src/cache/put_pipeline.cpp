@@ -43,7 +43,7 @@ std::shared_ptr<PutValue> put_value_of(CacheCore& core, const EntryPin& entry) {
   };
   append(encode_header(value->header));
   for (const auto& run : entry->runs) append(run);
-  append(entry->details->side.encode());
+  append(entry->details->side.bytes);
   value->staging = std::move(*staging);
   value->staged_bytes = bytes;
   return value;
@@ -139,7 +139,8 @@ class PutQueue::Call final : public LaneCall {
   struct Outgoing {
     JobPlace job;
     std::optional<PagePool::HeaderSlot> header;
-    std::optional<PagePool::Staging> staging;
+    std::optional<PagePool::HeaderSlot> side_slot;
+    std::optional<PagePool::Staging> side_staging;
     std::vector<ConstBuffer> buffers;
   };
 
@@ -173,7 +174,7 @@ class PutQueue::Call final : public LaneCall {
   std::optional<Outgoing> load(JobPlace job) {
     PagePool& pool = state_->core->pool();
     PutValue& value = *job->value;
-    Outgoing outgoing{job, {}, {}, {}};
+    Outgoing outgoing{job, {}, {}, {}, {}};
     if (value.staged_bytes > 0) {
       outgoing.buffers.push_back(value.staging.bytes().first(value.staged_bytes));
       return outgoing;
@@ -186,13 +187,28 @@ class PutQueue::Call final : public LaneCall {
       for (const auto& segment : value.entry->details->pages.segments) {
         outgoing.buffers.push_back(std::as_const(pool).segment_bytes(segment));
       }
-      return outgoing;
     }
-    outgoing.staging = pool.borrow_staging(value.side.size());
-    if (!outgoing.staging) return std::nullopt;
-    std::ranges::copy(value.side, outgoing.staging->bytes().begin());
-    outgoing.buffers.push_back(outgoing.staging->bytes().first(value.side.size()));
+    const auto& side = value.entry ? value.entry->details->side.bytes : value.side;
+    if (!add_side(outgoing, side)) return std::nullopt;
     return outgoing;
+  }
+
+  // A header slot holds what most media have for side data.
+  bool add_side(Outgoing& outgoing, std::span<const std::byte> side) {
+    if (side.empty()) return true;
+    PagePool& pool = state_->core->pool();
+    std::span<std::byte> room;
+    if (side.size() <= PagePool::header_slot_bytes) outgoing.side_slot = pool.borrow_header_slot();
+    if (outgoing.side_slot) {
+      room = outgoing.side_slot->bytes();
+    } else {
+      outgoing.side_staging = pool.borrow_staging(side.size());
+      if (!outgoing.side_staging) return false;
+      room = outgoing.side_staging->bytes();
+    }
+    std::ranges::copy(side, room.begin());
+    outgoing.buffers.push_back(room.first(side.size()));
+    return true;
   }
 
   void send(std::vector<Outgoing>& values, PutMode mode, const StoreContext& context) {

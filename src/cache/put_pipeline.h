@@ -1,9 +1,10 @@
 // PutPipeline: puts to the stores, behind the back of whoever published.
 //
 // A value waits and travels without a copy: its entry stays pinned, and the call gathers a header
-// slot and the entry's pages. Values that have no pages (aliases, uncached embeddings) go through
-// staging. Each tier has a queue bounded in bytes; what does not fit is dropped, newest first, and
-// counted. Small values travel several in one store call.
+// slot, the entry's pages, and a slot (or staging) with its side data. Values that have no pages
+// (aliases, uncached embeddings) go through staging. Each tier has a queue bounded in bytes; what
+// does not fit is dropped, newest first, and counted. Small values travel several in one store
+// call.
 //
 // Revoking: a flush or a removal revokes what is queued or under way. A queued job is forgotten;
 // one under way is looked at again after its call, and removed from the store where it slipped

@@ -39,7 +39,7 @@ WrittenRows write_rows(std::span<const std::byte> rows, std::span<const std::byt
   WrittenRows written;
   const auto copy = [&](std::span<const std::byte> part) {
     while (!part.empty()) {
-      const MutableBuffer to = room.next(std::min(part.size(), piece_bytes));
+      const MutableBuffer to = room.next(part.size());
       std::memcpy(to.data(), part.data(), to.size());
       checksum.update(to);
       part = part.subspan(to.size());
@@ -52,7 +52,7 @@ WrittenRows write_rows(std::span<const std::byte> rows, std::span<const std::byt
     copy(piece);
     rows = rows.subspan(piece.size());
   }
-  copy(side);
+  checksum.update(side);
   written.checksum = checksum.finish();
   return written;
 }

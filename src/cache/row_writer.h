@@ -17,7 +17,7 @@ struct WrittenRows {
   std::array<std::byte, 16> checksum{};  // over rows and side data
 };
 
-// `destination`: buffers that add up to rows and side data.
+// `destination`: buffers that add up to the rows.
 WrittenRows write_rows(std::span<const std::byte> rows, std::span<const std::byte> side,
                        DType dtype, std::span<const MutableBuffer> destination);
 

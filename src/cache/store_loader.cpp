@@ -231,22 +231,23 @@ void StoreLoader::give_up(Visit& tour, const std::shared_ptr<StoreCall>& call) {
 
 EntryPin adopt(CacheCore& core, LoadedValue loaded) {
   const ValueHeader& header = loaded.value.header;
-  const std::uint64_t payload = header.payload_bytes() + header.side_bytes;
-  if (loaded.landing.in_pages()) {
-    if (loaded.landing.runs().set_rows(header.rows, header.row_bytes())) {
-      return core.make_pooled(header, std::move(loaded.value.side), loaded.landing.take_pages());
-    }
-    if (auto runs = core.allocate(payload, header.row_bytes())) {
-      PageLease lease(core.pool(), std::move(*runs));
-      core.pool().copy_in(lease.runs(), 0, loaded.landing.copy_payload(payload));
-      if (lease.runs().set_rows(header.rows, header.row_bytes())) {
-        return core.make_pooled(header, std::move(loaded.value.side), lease.take());
-      }
-    }
+  Landing& landing = loaded.landing;
+  EntrySide side{std::move(loaded.value.side), std::move(loaded.value.side_bytes)};
+  if (landing.in_pages() && landing.runs().set_rows(header.rows, header.row_bytes())) {
+    PageLease pages(core.pool(), landing.take_pages());
+    core.pool().trim_to_rows(pages.runs(), header.row_bytes());
+    return core.make_pooled(header, std::move(side), pages.take());
   }
-  return core.make_uncached(header, std::move(loaded.value.side),
-                            loaded.landing.copy_payload(header.payload_bytes()),
-                            core.why_uncached(payload, header.row_bytes()));
+  // The rows lie across runs, or there was no room for them with what follows them.
+  std::vector<std::byte> rows = landing.copy_payload(header.payload_bytes());
+  if (landing.in_pages()) core.pool().release(landing.take_pages());
+  if (auto runs = core.allocate(header.payload_bytes(), header.row_bytes())) {
+    PageLease pages(core.pool(), std::move(*runs));
+    core.pool().copy_in(pages.runs(), 0, rows);
+    return core.make_pooled(header, std::move(side), pages.take());
+  }
+  return core.make_uncached(header, std::move(side), std::move(rows),
+                            core.why_uncached(header.payload_bytes(), header.row_bytes()));
 }
 
 }  // namespace vitrove

@@ -151,7 +151,7 @@ void StoreLookup::attach(LookupItem& item, const Target& target, std::size_t ali
   }
   const auto copy = alias_tier > 0 ? alias_value_of(item.wanted.key, target.entry) : nullptr;
   item.entry = board_.complete(std::move(item.lead), target.entry.another(), [&] {
-    if (alias_tier > 0) tiers_.put(copy, alias_tier);
+    if (alias_tier > 0 && !target.entry->is_gone()) tiers_.put(copy, alias_tier);
   });
 }
 

@@ -109,14 +109,14 @@ VerifiedValue ValueVerifier::finish() {
     value_.reject = Reject::payload_checksum;
   } else if (!scan_.finite()) {
     value_.reject = Reject::not_finite;
-  } else if (bool readable = true; value_.side = read_side(readable), !readable) {
+  } else if (!read_side()) {
     value_.reject = Reject::side_data;
   }
   return std::move(value_);
 }
 
-SideData ValueVerifier::read_side(bool& readable) const {
-  std::vector<std::byte> bytes;
+bool ValueVerifier::read_side() {
+  std::vector<std::byte>& bytes = value_.side_bytes;
   bytes.reserve(value_.header.side_bytes);
   std::uint64_t skip = value_header_size + value_.header.payload_bytes();
   for (const MutableBuffer& buffer : buffers_) {
@@ -126,8 +126,9 @@ SideData ValueVerifier::read_side(bool& readable) const {
   }
   auto side = SideData::decode(bytes);
   const bool is_alias = value_.header.kind == ValueKind::alias;
-  readable = side && is_alias == side->alias_target.has_value();
-  return readable ? std::move(*side) : SideData{};
+  if (!side || is_alias != side->alias_target.has_value()) return false;
+  value_.side = std::move(*side);
+  return true;
 }
 
 }  // namespace vitrove

@@ -32,6 +32,7 @@ struct VerifiedValue {
   Reject reject = Reject::none;
   ValueHeader header;
   SideData side;
+  std::vector<std::byte> side_bytes;
 };
 
 class ValueVerifier {
@@ -67,7 +68,7 @@ class ValueVerifier {
   void take_payload(ConstBuffer piece);
   bool lies_in_buffers(std::uint64_t offset, ConstBuffer piece) const;
   Reject check_header();
-  SideData read_side(bool& readable) const;
+  bool read_side();
 
   const WantedValue wanted_;
   const std::span<const MutableBuffer> buffers_;

@@ -30,7 +30,7 @@ std::chrono::microseconds EmbeddingView::encode_cost() const {
   return std::chrono::microseconds(entry_->details->header.encode_cost_us);
 }
 
-const SideData& EmbeddingView::side_data() const { return entry_->details->side; }
+const SideData& EmbeddingView::side_data() const { return entry_->details->side.data; }
 
 Digest256 EmbeddingView::model_fingerprint() const {
   return entry_->details->header.model_fingerprint;

@@ -17,7 +17,7 @@ std::string describe(const PageRun& run) {
 
 }  // namespace
 
-RunAllocator::RunAllocator(std::uint32_t pages) : blocks_(pages), record_at_(pages) {
+RunAllocator::RunAllocator(std::uint32_t pages) : blocks_(pages), record_at_(pages / 2 + 1) {
   heads_.fill(nil);
   if (pages == 0) return;
   // As many as there can be, so that no operation ever has to grow the table. Not committed yet.
@@ -159,12 +159,12 @@ void RunAllocator::link(const PageRun& run) {
   filled_[bin / 64] |= std::uint64_t{1} << (bin % 64);
   filled_words_ |= std::uint64_t{1} << (bin / 64);
   blocks_.set_free(run);
-  record_at_[run.first] = record;
-  record_at_[run.first + run.count - 1] = record;
+  record_at_[pair_of(run.first)] = record;
+  record_at_[pair_of(run.first + run.count - 1)] = record;
 }
 
 void RunAllocator::unlink(const PageRun& run) {
-  const std::uint32_t record = record_at_[run.first];
+  const std::uint32_t record = record_of(run.first);
   FreeRun& free_run = free_runs_[record];
   blocks_.clear(run);
   const std::uint32_t next = free_run.next;
@@ -193,7 +193,7 @@ void RunAllocator::check_blocks() const {
   bool previous_free = false;
   for (std::uint32_t page = 0; page < pages();) {
     if (!blocks_.starts_block(page)) fail("no block starts here", {page, 0});
-    if (blocks_.is_free(page) && record_at_[page] >= free_runs_.size()) {
+    if (blocks_.is_free(page) && record_of(page) >= free_runs_.size()) {
       fail("bad record", {page, 0});
     }
     const PageBlock block = block_from(page);
@@ -202,7 +202,7 @@ void RunAllocator::check_blocks() const {
     if (!blocks_.is_block(run)) fail("a block begins inside of another", run);
     const std::uint32_t last = page + run.count - 1;
     if (blocks_.is_free(last) != block.free) fail("ends differ", run);
-    if (block.free && record_at_[last] != record_at_[page]) fail("records differ", run);
+    if (block.free && record_of(last) != record_of(page)) fail("records differ", run);
     if (block.free && previous_free) fail("free runs side by side", run);
     if (block.free) free_seen += run.count;
     previous_free = block.free;
@@ -221,7 +221,7 @@ void RunAllocator::check_bins() const {
     for (std::uint32_t at = heads_[bin]; at != nil; at = free_runs_[at].next) {
       const PageRun& run = free_runs_[at].run;
       if (bin_of(run.count) != bin) fail("run in a wrong bin", run);
-      if (!blocks_.is_free(run.first) || record_at_[run.first] != at) fail("stray record", run);
+      if (!blocks_.is_free(run.first) || record_of(run.first) != at) fail("stray record", run);
       if (free_runs_[at].previous != previous) fail("broken back link", run);
       free_seen += run.count;
       if (free_seen > free_pages_) fail("bins hold more than is free", run);

@@ -6,8 +6,8 @@
 // neighbours at once, so that free runs never lie side by side. No operation walks pages.
 //
 // What costs time in a large pool is cache misses. Hence the records of free runs lie close
-// together, and the table by page, too large for a core's own cache, is read only where the map has
-// shown a free neighbour.
+// together, and the table that leads to them, too large for a core's own cache, has one place for
+// two pages and is read only where the map has shown a free neighbour.
 //
 // All this is kept beside the pages, never in them: pages that nobody has written stay uncommitted.
 // Not thread-safe; the pool holds its mutex.
@@ -20,6 +20,7 @@
 #include <span>
 #include <vector>
 
+#include "base/prefetch.h"
 #include "pool/block_map.h"
 #include "pool/huge_page_allocator.h"
 #include "vitrove/page_pool.h"
@@ -56,8 +57,8 @@ class RunAllocator {
   void prefetch(const PageRun& run) const {
     if (run.count == 0 || run.first >= pages() || run.count > pages() - run.first) return;
     blocks_.prefetch(run.first);
-    __builtin_prefetch(&record_at_[run.first], 1);
-    __builtin_prefetch(&record_at_[run.first + run.count - 1], 1);
+    prefetch_for_write(&record_at_[pair_of(run.first)]);
+    prefetch_for_write(&record_at_[pair_of(run.first + run.count - 1)]);
   }
 
   void set_owner(const PageRun& run, std::uint32_t owner);
@@ -88,8 +89,13 @@ class RunAllocator {
   std::uint32_t next_filled_bin(std::uint32_t from) const;
   std::uint32_t last_filled_bin() const;
 
+  // Two pages share a place in the table of records: never are they ends of two free runs, which
+  // would lie side by side.
+  static constexpr std::uint32_t pair_of(std::uint32_t page) { return page / 2; }
+
   // For pages at an end of a free run.
-  const PageRun& free_run_at(std::uint32_t page) const { return free_runs_[record_at_[page]].run; }
+  std::uint32_t record_of(std::uint32_t page) const { return record_at_[pair_of(page)]; }
+  const PageRun& free_run_at(std::uint32_t page) const { return free_runs_[record_of(page)].run; }
 
   void link(const PageRun& run);
   void unlink(const PageRun& run);
@@ -98,7 +104,7 @@ class RunAllocator {
   void check_bins() const;
 
   BlockMap blocks_;
-  Table<std::uint32_t> record_at_;  // by page; means something at the ends of free runs only
+  Table<std::uint32_t> record_at_;  // by pair of pages; means something at ends of free runs only
   Table<FreeRun> free_runs_;
   std::uint32_t unused_records_ = nil;
   // By first page; empty until somebody sets an owner.

@@ -40,6 +40,7 @@ class GdsfPolicy final : public EvictionPolicy {
     }
     use.age.store(now, std::memory_order_relaxed);
   }
+  void prefetch(PolicySlot slot) const noexcept override { uses_.prefetch(slot); }
   void on_erase(PolicySlot slot) override;
   std::optional<PolicySlot> next_victim(const std::function<bool(PolicySlot)>& take) override;
 

@@ -40,6 +40,8 @@ class LruPolicy final : public EvictionPolicy {
     stamps_[slot].store(Clock::now(), std::memory_order_relaxed);
   }
 
+  void prefetch(PolicySlot slot) const noexcept override { stamps_.prefetch(slot); }
+
   void on_erase(PolicySlot slot) override {
     entries_[slot].live = false;
     --live_;

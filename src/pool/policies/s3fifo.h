@@ -32,6 +32,7 @@ class S3FifoPolicy final : public EvictionPolicy {
     if (seen < most_hits)
       hits.store(static_cast<std::uint8_t>(seen + 1), std::memory_order_relaxed);
   }
+  void prefetch(PolicySlot slot) const noexcept override { hits_.prefetch(slot); }
   void on_erase(PolicySlot slot) override;
   std::optional<PolicySlot> next_victim(const std::function<bool(PolicySlot)>& take) override;
 

@@ -8,8 +8,10 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <vector>
 
+#include "base/prefetch.h"
+#include "pool/huge_page_allocator.h"
 #include "vitrove/eviction_policy.h"
 
 namespace vitrove {
@@ -18,9 +20,6 @@ template <class T>
 class SlotTable {
  public:
   SlotTable() = default;
-  ~SlotTable() {
-    for (auto& chunk : chunks_) delete[] chunk.load(std::memory_order_relaxed);
-  }
   SlotTable(const SlotTable&) = delete;
   SlotTable& operator=(const SlotTable&) = delete;
 
@@ -29,7 +28,8 @@ class SlotTable {
     while (size_ <= slot) {
       const std::size_t chunk = chunk_of(size_);
       const std::size_t count = chunk_begin(chunk + 1) - chunk_begin(chunk);
-      chunks_[chunk].store(std::make_unique<T[]>(count).release(), std::memory_order_release);
+      owned_[chunk] = Chunk(count);
+      chunks_[chunk].store(owned_[chunk].data(), std::memory_order_release);
       size_ += count;
     }
   }
@@ -37,6 +37,12 @@ class SlotTable {
   // `slot` must have been reached by a call that happened before.
   T& operator[](PolicySlot slot) { return *address(slot); }
   const T& operator[](PolicySlot slot) const { return *address(slot); }
+  // Starts loading an element that is about to be written; of any slot.
+  void prefetch(PolicySlot slot) const noexcept {
+    const std::size_t chunk = chunk_of(slot);
+    const T* const elements = chunks_[chunk].load(std::memory_order_acquire);
+    if (elements != nullptr) prefetch_for_write(elements + (slot - chunk_begin(chunk)));
+  }
 
  private:
   static constexpr std::size_t first_chunk = 1024;
@@ -55,7 +61,9 @@ class SlotTable {
     return chunks_[chunk].load(std::memory_order_acquire) + (slot - chunk_begin(chunk));
   }
 
+  using Chunk = std::vector<T, HugePageAllocator<T>>;
   std::array<std::atomic<T*>, chunk_count> chunks_{};
+  std::array<Chunk, chunk_count> owned_;
   std::uint64_t size_ = 0;
 };
 

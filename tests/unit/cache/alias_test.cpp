@@ -297,6 +297,18 @@ TEST_F(Aliases, CrossedRequestsDoNotWaitForEachOther) {
   controller_.check_invariants();
 }
 
+TEST_F(Aliases, NoneIsMadeOfAFillThatWasRemovedMeanwhile) {
+  auto ticket = lead(controller_, a_);
+  ASSERT_FALSE(look_twice(ticket, "x"));
+  controller_.remove(a_.key(), std::nullopt, request());
+  expect_golden(encode(ticket, a_), a_);
+  settle(controller_);
+  EXPECT_TRUE(read_back(*store_, a_.key()).empty());
+  EXPECT_TRUE(read_back(*store_, features("x")).empty());
+  EXPECT_FALSE(controller_.try_get(features("x")));
+  controller_.check_invariants();
+}
+
 TEST_F(Aliases, AnEvictedEntryIsGoneUnderAllItsKeys) {
   EmbeddingCacheController controller(small_pool(2), {store_});
   {

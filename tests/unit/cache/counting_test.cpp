@@ -130,7 +130,7 @@ TEST(Counting, GaugesTellWhereTheBytesAre) {
   EXPECT_EQ(stats.bytes_used, 3 * page);
   EXPECT_EQ(stats.bytes_pinned, 3 * page);
   EXPECT_EQ(stats.bytes_free, 5 * page);
-  EXPECT_EQ(stats.payload_bytes, stored_value(a).size() - value_header_size);
+  EXPECT_EQ(stats.payload_bytes, golden_bytes(a).size());
   view.release();
   EXPECT_EQ(controller.stats().bytes_pinned, 0U);
 

@@ -265,6 +265,55 @@ TEST(Hits, SideDataLargerThanARowSurviveEveryPath) {  // B28
   }
 }
 
+// Wherever they come from, and the value in the store is complete all the same.
+TEST(Hits, SideDataCostNoPage) {
+  const auto near = std::make_shared<FaultyStore>(make_memory_store());
+  const auto far = std::make_shared<FaultyStore>(make_memory_store());
+  EmbeddingCacheController controller(small_pool(64), {near, far});
+  const Picture exact = picture(1, exactly_in_pages(3));
+  SideData many = exact.side();
+  for (int i = 0; i < 100; ++i) many.timestamps.push_back(i * 0.5);  // more than a header slot
+  const Picture clip = picture(2, exactly_in_pages(3));
+  const auto golden = clip.golden();
+  lead(controller, clip).publish({bytes_of(golden), clip.rows, many, 1ms});
+  for (const Source source : {Source::encoded, Source::store, Source::local}) {
+    const Served served = serve_one(controller, exact);
+    EXPECT_EQ(served.source, source);
+    expect_golden(served.view, exact);
+    EXPECT_EQ(serve_one(controller, clip).view.side_data(), many);
+    EXPECT_EQ(controller.stats().bytes_used, 6 * page);
+    EXPECT_EQ(controller.stats().payload_bytes, 6 * page);
+    settle(controller);
+    if (source == Source::encoded) controller.flush(FlushScope::local, std::nullopt, request());
+  }
+  for (const Picture& item : {exact, clip}) {
+    EXPECT_EQ(inspect(read_back(*near, item.key()), item.key()), Reject::none);
+    EXPECT_EQ(read_back(*near, item.key()), read_back(*far, item.key()));
+  }
+  EXPECT_EQ(read_back(*near, exact.key()).size(), stored_value(exact).size());
+  controller.check_invariants();
+}
+
+// A record that only a later version can parse is passed on as it is.
+TEST(Hits, SideDataOfALaterVersionAreCopiedToTheNearerTier) {
+  const auto far = std::make_shared<FaultyStore>(make_memory_store());
+  const Picture a = picture(1);
+  Bytes later(8, std::byte{0});
+  later[0] = std::byte{7};
+  later[1] = std::byte{0x80};  // may be skipped
+  const Bytes value = stored_value(a, 1ms, later);
+  ASSERT_TRUE(put_one(*far, a.key(), value).ok());
+  for (const std::uint64_t pages : {8, 0}) {  // in pages, and through staging
+    const auto near = std::make_shared<FaultyStore>(make_memory_store());
+    EmbeddingCacheController controller(small_pool(pages), {near, far});
+    const Served served = serve_one(controller, a);
+    EXPECT_EQ(served.source, Source::store);
+    expect_golden(served.view, a);
+    settle(controller);
+    EXPECT_EQ(read_back(*near, a.key()), value);
+  }
+}
+
 TEST(Hits, AnEntryThatIsNotWhatTheRequestNeedsIsRecomputed) {  // B19
   const auto store = std::make_shared<FaultyStore>(make_memory_store());
   EmbeddingCacheController controller(small_pool(16), {store});

@@ -143,13 +143,22 @@ TEST(Space, AnItemThatCanNeverFitIsReturnedUncachedAndEvictsNobody) {  // B64
 }
 
 TEST(Space, AnItemOfExactlyThePoolFits) {  // B64
-  EmbeddingCacheController controller(small_pool(64));
-  const auto side = picture(1).side().encode().size();
-  const Picture exact = picture(1, (64 * page - side) / (dim * 4));
-  serve_one(controller, picture(2));
-  const Served served = serve_one(controller, exact);
-  EXPECT_TRUE(served.view.pooled());
-  expect_golden(served.view, exact);
+  const auto store = std::make_shared<FaultyStore>(make_memory_store());
+  auto options = small_pool(64);
+  options.pool.staging_pages = 80;
+  EmbeddingCacheController controller(options, {store});
+  const Picture exact = picture(1, exactly_in_pages(64));
+  // Encoded, and out of a store: with its side data it comes through staging.
+  for (const Source source : {Source::encoded, Source::store}) {
+    serve_one(controller, picture(2));
+    settle(controller);  // it is not pinned any more
+    const Served served = serve_one(controller, exact);
+    EXPECT_EQ(served.source, source);
+    EXPECT_TRUE(served.view.pooled());
+    expect_golden(served.view, exact);
+    settle(controller);
+    controller.flush(FlushScope::local, std::nullopt, request());
+  }
 }
 
 TEST(Space, TwoItemsThatTogetherExceedThePoolAreBothServed) {  // B64
@@ -257,6 +266,97 @@ TEST(Space, EvictionIsDirectedAtNeighboursWhenARowIsLargerThanAPage) {
   EXPECT_TRUE(view.pooled());
   EXPECT_EQ(view.runs().size(), 2U);
   EXPECT_EQ(controller.stats().evictions_space, 6U);  // two gaps, and nobody else
+}
+
+// A pool full of entries of one page, every other of which was removed: holes of one page.
+class TornPool : public ::testing::Test {
+ protected:
+  TornPool() {
+    for (int i = 0; i < 32; ++i) kept_.push_back(serve_one(controller_, picture(i)).view);
+    for (int i = 0; i < 32; i += 2) {
+      kept_[static_cast<std::size_t>(i)].release();
+      controller_.remove(picture(i).key(), std::nullopt, request());
+    }
+  }
+  EmbeddingCacheController controller_{small_pool(32)};
+  std::vector<EmbeddingView> kept_;
+};
+
+TEST_F(TornPool, IsMadeWholeByEvictionBeforeAnEntryIsTorn) {
+  kept_.clear();
+  const Served served = serve_one(controller_, picture(100, exactly_in_pages(8)));
+  ASSERT_TRUE(served.view.pooled());
+  EXPECT_LE(served.view.runs().size(), PagePool::preferred_runs);
+  EXPECT_GT(controller_.stats().evictions_space, 0U);
+  EXPECT_LE(controller_.stats().evictions_space, 16U);
+}
+
+TEST_F(TornPool, EveryHoleIsUsedWhenNobodyIsLeftToEvict) {
+  const Picture torn = picture(100, exactly_in_pages(16));
+  const Served served = serve_one(controller_, torn);
+  ASSERT_TRUE(served.view.pooled());
+  EXPECT_EQ(served.view.runs().size(), 16U);
+  expect_golden(served.view, torn);
+  EXPECT_EQ(controller_.stats().evictions_space, 0U);
+  EXPECT_FALSE(serve_one(controller_, picture(101)).view.pooled());
+}
+
+TEST(Space, EveryHoleIsUsedWhenEvictionIsOff) {
+  auto options = small_pool(8);
+  options.enable_eviction = false;
+  EmbeddingCacheController controller(options);
+  for (int i = 0; i < 8; ++i) serve_one(controller, picture(i));
+  for (int i = 0; i < 8; i += 2) controller.remove(picture(i).key(), std::nullopt, request());
+  const Served served = serve_one(controller, picture(100, exactly_in_pages(4)));
+  ASSERT_TRUE(served.view.pooled());
+  EXPECT_EQ(served.view.runs().size(), 4U);
+}
+
+// Whatever is free, pinned or evictable, and however large the rows are.
+TEST(Space, AnAllocationSucceedsExactlyWhenFreeAndEvictableRunsCanHoldIt) {
+  constexpr std::uint32_t pages = 24;
+  std::mt19937 random(33);
+  int succeeded = 0;
+  constexpr int trials = rounds(1'500);
+  for (int trial = 0; trial < trials; ++trial) {
+    CacheCore core(small_pool(pages), {});
+    FlightBoard board(core);
+    std::vector<EntryPin> pinned;
+    std::vector<PageRun> evictable;
+    for (std::uint64_t i = 0; i < 16 && core.pool().free_pages() > 0; ++i) {
+      ValueHeader header;
+      header.key = key_number(i);
+      header.dim = dim;
+      const auto most = std::min<std::uint64_t>(3, core.pool().longest_free_run());
+      header.rows = rows_per_page * static_cast<std::uint32_t>(1 + random() % most);
+      auto runs = core.pool().allocate(header.rows, header.row_bytes());
+      auto claim = board.claim(header.key, {});
+      EntryPin entry = board.complete(std::move(std::get<FlightLead>(claim)),
+                                      core.make_pooled(header, {}, std::move(*runs)), [] {});
+      const auto fate = random() % 4;
+      if (fate == 0) {
+        ASSERT_TRUE(core.drop(*entry, DropReason::removed));
+      } else if (fate == 1) {
+        pinned.push_back(std::move(entry));
+      } else {
+        evictable.push_back(entry->details->pages.segments.front().run);
+      }
+    }
+    const std::uint64_t row_bytes = page / 4 * (1 + random() % 12);
+    const std::uint64_t bytes = page * (1 + random() % pages);
+    const std::uint64_t rows = std::max<std::uint64_t>(1, bytes / row_bytes);
+    const std::uint64_t tail = random() % row_bytes;
+    const bool fits = core.pool().would_fit(rows, row_bytes, tail, evictable);
+    auto runs = core.allocate(rows * row_bytes + tail, row_bytes);
+    ASSERT_EQ(runs.has_value(), fits) << "trial " << trial;
+    if (!runs) continue;
+    ++succeeded;
+    core.pool().release(*runs);
+    pinned.clear();
+    core.check_invariants();
+  }
+  EXPECT_GT(succeeded, trials / 10);
+  EXPECT_LT(succeeded, trials * 9 / 10);
 }
 
 TEST(Space, APoolOfZeroStillUsesTheStores) {

@@ -227,6 +227,98 @@ TEST(SingleFlight, ThereIsNoGapBetweenTheEntryAndItsFlight) {
   controller.check_invariants();
 }
 
+// --- the board by itself ---
+
+class Board : public ::testing::Test {
+ protected:
+  EntryPin make(const EmbeddingKey& key) {
+    ValueHeader header;
+    header.key = key;
+    header.rows = 1;
+    header.dim = dim;
+    auto runs = core_.allocate(header.payload_bytes(), header.row_bytes());
+    return core_.make_pooled(header, {}, std::move(runs.value()));
+  }
+  FlightLead lead_of(const EmbeddingKey& key) {
+    auto claim = board_.claim(key, {});
+    return std::move(std::get<FlightLead>(claim));
+  }
+  EntryPin complete(const EmbeddingKey& key, const EntryPin& entry) {
+    return board_.complete(lead_of(key), entry.another(), [] {});
+  }
+  bool is_found(const EmbeddingKey& key) {
+    return static_cast<bool>(core_.table().find_surely(key));
+  }
+
+  CacheCore core_{small_pool(64), {}};
+  FlightBoard board_{core_};
+  const EmbeddingKey key_ = key_number(1);
+  const EmbeddingKey twin_ = key_number(2);
+};
+
+TEST_F(Board, ATwinOfAnEntryThatWasRemovedMeanwhileDoesNotBringItBack) {
+  {
+    const EntryPin entry = complete(key_, make(key_));
+    FlightLead twin = lead_of(twin_);
+    ASSERT_TRUE(core_.drop(*entry, DropReason::removed));
+    const EntryPin served = board_.complete(std::move(twin), entry.another(), [] {});
+    EXPECT_EQ(served.get(), entry.get());  // whoever asked is served all the same
+    EXPECT_FALSE(is_found(key_));
+    EXPECT_FALSE(is_found(twin_));
+  }
+  core_.check_invariants();
+  EXPECT_EQ(core_.pool().free_pages(), core_.pool().total_pages());
+}
+
+TEST_F(Board, AnEntryHasOneChanceToGoLive) {
+  const EntryPin entry = make(key_);
+  {
+    const EntryAdmission first(core_, entry);
+    EXPECT_TRUE(first);
+    EXPECT_FALSE(EntryAdmission(core_, entry));
+    complete(twin_, entry);  // while the first is still at it
+    EXPECT_FALSE(is_found(twin_));
+  }
+  EXPECT_FALSE(EntryAdmission(core_, entry));
+}
+
+TEST_F(Board, AFillThatWasDetachedIsNotPublishedUnderItsTwinsKeyEither) {
+  FlightLead lead = lead_of(key_);
+  board_.detach(key_, std::nullopt);
+  const EntryPin entry = board_.complete(std::move(lead), make(key_), [] {});
+  complete(twin_, entry);
+  EXPECT_FALSE(is_found(key_));
+  EXPECT_FALSE(is_found(twin_));
+}
+
+// Two flights may end with one private entry at once: one of them makes it live, the other joins in
+// or leaves it.
+TEST_F(Board, AnEntryThatTwoKeysPublishAtOnceGoesLiveOnce) {
+  std::barrier start(2);
+  EntryPin entry;
+  const auto publish_all = [&](std::uint64_t side) {
+    for (int i = 0; i < rounds(500); ++i) {
+      const EmbeddingKey key = key_number(side);
+      FlightLead lead = lead_of(key);
+      if (side == 1) entry = make(key_);
+      start.arrive_and_wait();
+      board_.complete(std::move(lead), entry.another(), [] {});
+      start.arrive_and_wait();
+      if (side == 1) {
+        EXPECT_TRUE(core_.drop(*entry, DropReason::removed));
+        entry.reset();
+      }
+      start.arrive_and_wait();
+    }
+  };
+  {
+    std::jthread other([&] { publish_all(2); });
+    publish_all(1);
+  }
+  core_.check_invariants();
+  EXPECT_EQ(core_.pool().free_pages(), core_.pool().total_pages());
+}
+
 TEST(SingleFlight, TheBoardHasExactlyOneLeaderAKey) {
   ControllerOptions options = small_pool(64);
   CacheCore core(options, {});

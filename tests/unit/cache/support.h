@@ -29,8 +29,9 @@ inline constexpr std::uint64_t page = 4096;
 inline constexpr std::uint32_t dim = 64;  // float32: 256 bytes a row, 16 rows a page
 inline constexpr std::uint32_t rows_per_page = 16;
 
-// Rows that fill so many pages and leave room for the side data.
+// Rows that fill so many pages and leave room for the side data; or leave none.
 constexpr std::uint32_t in_pages(std::uint32_t pages) { return pages * rows_per_page - 1; }
+constexpr std::uint32_t exactly_in_pages(std::uint32_t pages) { return pages * rows_per_page; }
 
 inline constexpr auto patience = std::chrono::seconds(120);
 
@@ -198,9 +199,11 @@ inline bool is_cached(EmbeddingCacheController& controller, const Picture& item)
   return static_cast<bool>(controller.try_get(item.key()));
 }
 
-// A value as a controller stores it.
-inline Bytes stored_value(const Picture& item, std::chrono::microseconds cost = 1000us) {
-  const auto side = item.side().encode();
+// A value as a controller stores it; `more_side` follows the side data that the picture has.
+inline Bytes stored_value(const Picture& item, std::chrono::microseconds cost = 1000us,
+                          const Bytes& more_side = {}) {
+  auto side = item.side().encode();
+  side.insert(side.end(), more_side.begin(), more_side.end());
   const auto rows = golden_bytes(item);
   ValueHeader header;
   const auto expected = item.expectation();
