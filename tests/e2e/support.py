@@ -201,6 +201,7 @@ class Server(Client):
         self.folder = Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.log_path = self.folder / f"server-{time.monotonic_ns()}.log"
+        self.pool_bytes = None  # known once it is ready
         stores = [store] if isinstance(store, str) else list(store)
         self.command = [*launcher, str(VITROVE), "serve", "--port", str(port),
                         "--encoder", str(encoder),
@@ -213,6 +214,7 @@ class Server(Client):
         if wait:
             try:
                 self.wait_ready()
+                self.pool_bytes = self.pool_in_use_and_free()
             except BaseException:
                 self.kill()
                 raise
@@ -255,6 +257,15 @@ class Server(Client):
                     and metrics.sum("vitrove_pool_bytes", state="quarantined") == 0)
 
         wait_until(at_rest, 30, "pins to return to zero")
+        if self.pool_bytes is not None:
+            assert self.pool_in_use_and_free() == self.pool_bytes, "no page is lost"
+
+    def pool_in_use_and_free(self):
+        metrics = self.metrics()
+        return sum(metrics.sum("vitrove_pool_bytes", state=state) for state in ("used", "free"))
+
+    def pinned(self):
+        return self.metrics().sum("vitrove_pool_bytes", state="pinned")
 
     def memory(self, field="VmRSS"):
         """Bytes of /proc/PID/status: VmRSS now, VmHWM the most since start or reset_peak()."""
@@ -329,7 +340,7 @@ def run_cli(*arguments, env=None, cwd=None, timeout=120, user=None):
                           stdin=subprocess.DEVNULL, user=user)
 
 
-# Pictures. Every make_* is deterministic, so that equal arguments are equal bytes.
+# Pictures, each of them deterministic: equal arguments are equal bytes.
 
 def picture(seed=0, width=96, height=64):
     """A small colourful picture that is different for every seed."""
@@ -354,6 +365,25 @@ def data_url(content, mime="image/png"):
 
 def png_url(seed=0, width=96, height=64):
     return data_url(png(seed, width, height))
+
+
+# Rows of 4 KiB, one for each patch of 14 pixels: 16 of them fill a page.
+BY_SIZE = "stub:dim=1024,tokens=16-100000,seed=1"
+
+
+def patches_url(seed, columns, rows):
+    """A picture of so many patches."""
+    return data_url(encoded(picture(seed, 14 * columns, 14 * rows), "JPEG"))
+
+
+def large_url(seed):
+    """16 MiB of rows: far more than a kernel takes in when the client does not read."""
+    return patches_url(seed, 64, 64)
+
+
+def small_url(seed):
+    """1 MiB of rows."""
+    return patches_url(seed, 16, 16)
 
 
 def file_store(folder, capacity="1GiB", **options):

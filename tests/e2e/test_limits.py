@@ -1,13 +1,17 @@
 """Group F of the field cases over HTTP: memory and limits."""
 
 import concurrent.futures
+import contextlib
+import os
+import random
 import re
 import time
 from pathlib import Path
 
 import pytest
-from raw_http import RawClient, encode_request
-from support import (STUB, TIME_FACTOR, data_url, encoded, picture, png_url, seconds, wait_until)
+from raw_http import RawClient, rows_request
+from support import (BY_SIZE, STUB, TIME_FACTOR, data_url, encoded, large_url, patches_url,
+                     picture, png_url, seconds, wait_until)
 
 
 def resident_kib(server, field="RssShmem"):
@@ -15,13 +19,7 @@ def resident_kib(server, field="RssShmem"):
     return int(re.search(rf"{field}:\s+(\d+) kB", text)[1])
 
 
-def patches_url(seed, columns, rows):
-    """A picture of so many 14-pixel patches: the stub gives it a row for each."""
-    return data_url(encoded(picture(seed, 14 * columns, 14 * rows), "JPEG"))
-
-
 PAGES_64 = "4MiB"
-BY_SIZE = "stub:dim=1024,tokens=16-100000,seed=1"  # 16 rows a page
 
 
 def test_an_item_larger_than_the_pool_is_answered_and_evicts_nobody(start):
@@ -76,31 +74,73 @@ def test_no_eviction_means_what_does_not_fit_is_uncached(start):
     assert server.metrics().sum("vitrove_evictions_total") == 0
 
 
-def test_when_everything_is_pinned_new_pictures_are_still_answered(start):
-    """B69: slow clients hold what they may; twenty new pictures."""
-    server = start("--pool-size", "4MiB", encoder="stub:dim=1024,tokens=256,seed=1")
-    slow = [RawClient(server.port) for _ in range(4)]
-    try:
-        for seed, client in enumerate(slow):
-            client.send(encode_request([png_url(seed)], **{"return": "safetensors"}))
-            client.read(1)
-        for seed in range(10, 30):
-            assert server.encode([png_url(seed)]).status == 200
-    finally:
-        for client in slow:
-            client.socket.close()
+def quickest_and_all(server, urls):
+    """(seconds of the quickest, sources of all) of requests one after the other."""
+    times, sources = [], []
+    for url in urls:
+        started = time.monotonic()
+        sources += server.sources([url])
+        times.append(time.monotonic() - started)
+    return min(times), sources
+
+
+def cpu_seconds(server):
+    fields = Path(f"/proc/{server.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_when_nothing_can_be_evicted_new_pictures_are_answered_uncached(start):
+    """B69: a slow client holds the pages that new pictures would need: none of them waits for it,
+    and nothing spins while it holds them."""
+    server = start("--pool-size", "40MiB", encoder=BY_SIZE)
+    large = [patches_url(seed, 80, 80) for seed in range(30)]  # 25 MiB of rows
+    cold, sources = quickest_and_all(server, large[:10])
+    assert sources == ["encoded"] * 10
+    server.encode_ok([large_url(50)])
+    with RawClient(server.port) as slow:
+        slow.send(rows_request(large_url(50)))
+        slow.read(1)
+        wait_until(lambda: server.pinned() >= 16 << 20, 20, "the reply to hold its pages")
+        crowded, sources = quickest_and_all(server, large[10:])
+        assert sources == ["encoded"] * 20
+        assert server.sources(large[10:12]) == ["encoded"] * 2, "there was no room for them"
+        assert crowded < 1.2 * cold + seconds(0.05), "the quickest of many: noise aside"
+        used, started = cpu_seconds(server), time.monotonic()
+        time.sleep(0.5)
+        elapsed = time.monotonic() - started
+        assert cpu_seconds(server) - used < 0.2 * elapsed + 0.05
+        assert server.pinned() >= 16 << 20
+    server.check_at_rest()
+    assert server.sources(large[10:11]) == ["encoded"]
+    assert server.sources(large[10:11]) == ["local"], "the pages are there again"
+
+
+@pytest.mark.parametrize("stores", [("none",), ("memory:?capacity=64MiB",)])
+def test_many_requests_for_ten_times_the_pool_all_finish(start, stores):
+    """B69: 64 requests of one to eight pictures over a pool of a tenth of what they ask for."""
+    server = start("--pool-size", "4MiB", encoder="stub:dim=1024,tokens=64,seed=1", store=stores)
+    urls = [data_url(encoded(picture(seed, 480, 270), "JPEG")) for seed in range(160)]  # 40 MiB
+    choose = random.Random(69)
+    requests = [choose.sample(urls, choose.randint(1, 8)) for _ in range(64)]
+    for _ in range(5 if TIME_FACTOR == 1 else 2):
+        with concurrent.futures.ThreadPoolExecutor(64) as pool:
+            replies = list(pool.map(server.encode, requests))
+        assert [reply.status for reply in replies] == [200] * 64
+        assert [len(reply.json["items"]) for reply in replies] == [len(r) for r in requests]
+    assert server.metrics().sum("vitrove_evictions_total", reason="space") > 0
     server.check_at_rest()
 
 
 def test_a_reader_that_stalls_is_dropped_and_its_pins_come_back(start):
-    server = start("--pool-size", "64MiB", "--send-stall-timeout", "500ms",
-                   encoder="stub:dim=1024,tokens=4096,seed=1")  # 16 MiB a reply
+    server = start("--pool-size", "64MiB", "--send-stall-timeout", "500ms", encoder=BY_SIZE)
     with RawClient(server.port) as stalled:
-        stalled.send(encode_request([png_url(1)], **{"return": "safetensors"}))
-        stalled.read(1)
-        wait_until(lambda: server.metrics().sum("vitrove_pool_bytes", state="pinned") == 0, 30,
-                   "the stalled reply to be given up")
-    assert server.sources([png_url(1)]) == ["local"]
+        stalled.send(rows_request(large_url(1)))
+        first = stalled.read(1)
+        wait_until(lambda: server.pinned() == 0, 30, "the stalled reply to be given up")
+        with contextlib.suppress(ConnectionResetError):
+            rest = stalled.read(1 << 30, piece=65536)
+            assert len(first) == 1 and len(rest) < 16 << 20, "the reply was cut, not swallowed"
+    assert server.sources([large_url(1)]) == ["local"]
 
 
 def test_overload_answers_every_request_and_health_stays_quick(start):
