@@ -16,6 +16,8 @@ import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+import namespaces
+
 ROOT = Path(__file__).resolve().parent.parent
 FUZZ_SECONDS = 600
 CRASH_KILLS = 400
@@ -90,17 +92,20 @@ def run_gtest(tally, label, program, env, timeout):
 
 
 def run_pytest(tally, label, folder, build, env, timeout):
-    """One folder of real-process tests."""
+    """One folder of Python tests, with mounts and networks of its own."""
     started = time.monotonic()
     logs = ROOT / "build" / "test-logs" / label
     report = logs / f"{folder.name}.xml"
     logs.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
     log = logs / f"{folder.name}.log"
-    command = [sys.executable, "-m", "pytest", "-q", "--maxfail=20", "-p", "no:cacheprovider",
-               f"--junitxml={report}", folder]
-    good = run(command, log, timeout,
-               {**env, "VITROVE_BUILD": str(build), "PYTHONDONTWRITEBYTECODE": "1"})
+    env = {**env, "VITROVE_BUILD": str(build), "PYTHONDONTWRITEBYTECODE": "1"}
+    launcher = namespaces.launcher(env)
+    if launcher is None:
+        print(f"note: {namespaces.NEEDED}", flush=True)
+    command = [*(launcher or []), sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+               f"--maxfail={20 if launcher else 1000}", f"--junitxml={report}", folder]
+    good = run(command, log, timeout, env)
     passed, failed = 0, []
     if report.exists():
         for case in ElementTree.parse(report).getroot().iter("testcase"):

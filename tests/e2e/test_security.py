@@ -81,7 +81,7 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory):
+def world(tmp_path_factory, namespaces):
     addresses = [f"{PUBLIC}/32", f"{METADATA}/32", f"{PRIVATE}/32", "fd00::1/128",
                  "64:ff9b::7f00:1/128"]
     with network.Internet(*addresses) as internet:
