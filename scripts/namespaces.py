@@ -41,4 +41,5 @@ def launcher(env):
 
 
 if __name__ == "__main__":
-    print(launcher({}) or NEEDED)
+    if launcher({}) is None:
+        print(f"note: {NEEDED}", flush=True)

@@ -158,10 +158,16 @@ def run_all_checks(tally):
                     ["bash", "scripts/fuzz.sh", str(FUZZ_SECONDS)], FUZZ_SECONDS * 2 + 300)
 
 
+def minutes(seconds):
+    return f"{seconds // 60} min {seconds % 60:02d} s"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=Path, required=True)
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--set-up-seconds", type=int, default=0,
+                        help="what installing and building took before this")
     args = parser.parse_args()
     started = time.monotonic()
     build = args.build.resolve()
@@ -177,8 +183,9 @@ def main():
 
     for failure in tally.failures:
         print(f"FAILED {failure}")
-    seconds = int(time.monotonic() - started)
-    print(f"tests took {seconds // 60} min {seconds % 60:02d} s")
+    tests = int(time.monotonic() - started)
+    print(f"set-up and build took {minutes(args.set_up_seconds)}, tests {minutes(tests)}, "
+          f"the whole {minutes(args.set_up_seconds + tests)}")
     print(f"{tally.passed} passed, {len(tally.failures)} failed", flush=True)
     return 0 if not tally.failures and tally.passed else 1
 
