@@ -20,8 +20,8 @@ import origin as faults
 from local_files import FILE_URLS, allowed_folder
 from origin import Origin, content, redirect
 from raw_http import RawClient
-from support import (MEMORY_FACTOR, TINY_VIT, Servers, data_url, png, png_url, seconds,
-                     wait_until)
+from support import (MEMORY_FACTOR, TINY_VIT, Servers, data_url, in_time, png, png_url,
+                     seconds, wait_until)
 
 MIB = 1 << 20
 MEMORY_ALLOWED = 300 * MIB * MEMORY_FACTOR
@@ -224,9 +224,7 @@ def test_a_file_url_may_name_localhost(reading, files):
 def test_no_other_file_is_read(reading, server, files, url):
     """B82: neither with an allowed folder nor, of course, without one."""
     for target in (reading, server):
-        started = time.monotonic()
-        reply = target.encode([url.format(root=files)])
-        assert time.monotonic() - started < seconds(10)
+        reply = in_time(1, lambda: target.encode([url.format(root=files)]))
         assert 400 <= reply.status < 500, reply.body
         assert reply.error["item"] == 0
     assert reading.encode([f"file://{files}/picture.png"]).status == 200
@@ -271,9 +269,7 @@ def test_a_bomb_is_refused_from_its_header(server, name):
     server.encode_ok([png_url(1)])
     server.reset_peak()
     before = server.memory()
-    started = time.monotonic()
-    reply = server.encode([url])
-    assert time.monotonic() - started < seconds(10)
+    reply = in_time(0.2, lambda: server.encode([url]))
     assert reply.status in statuses, reply.body
     assert server.memory("VmHWM") - before < MEMORY_ALLOWED
     assert server.encode([png_url(1)]).status == 200
