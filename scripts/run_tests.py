@@ -16,6 +16,7 @@ import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+import leak_budget
 import namespaces
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -88,6 +89,7 @@ def run_gtest(tally, label, program, env, timeout):
                     failed.append(f"{suite['name']}.{case['name']}")
                 else:
                     passed += 1
+    failed += leak_budget.excesses(log.read_text(errors="replace"))
     finish(tally, f"{label} {program.name}", good, passed, failed, log, started)
 
 

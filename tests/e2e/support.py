@@ -22,6 +22,8 @@ from pathlib import Path
 import numpy
 from PIL import Image
 
+import leak_budget  # of scripts/, where conftest looks as well
+
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("VITROVE_BUILD", ROOT / "build" / "release"))
 VITROVE = BUILD / "vitrove"
@@ -256,7 +258,9 @@ class Server(Client):
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         try:
-            return self.process.wait(seconds(timeout))
+            code = self.process.wait(seconds(timeout))
+            assert not leak_budget.excesses(self.log)
+            return code
         except subprocess.TimeoutExpired:
             self.kill()
             raise AssertionError(f"the server did not end after SIGTERM:\n{self.log[-4000:]}")
