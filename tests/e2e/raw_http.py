@@ -49,12 +49,13 @@ class RawClient:
         return bytes(got)
 
     def read_reply(self, pace=0.0, piece=65536):
-        """(status, body) of a reply with a Content-Length."""
+        """(status, body) of a reply with a Content-Length; `self.head` is what came before."""
         head = b""
         while b"\r\n\r\n" not in head:
             part = self.socket.recv(1)
             assert part, f"closed within the header: {head!r}"
             head += part
+        self.head = head
         status = int(head.split(b" ", 2)[1])
         length = next(int(line.split(b":")[1]) for line in head.split(b"\r\n")
                       if line.lower().startswith(b"content-length:"))

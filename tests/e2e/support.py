@@ -408,6 +408,22 @@ def file_store(folder, capacity="1GiB", **options):
     return f"file://{folder}?capacity={capacity}{more}"
 
 
+class SwitchedStore:
+    """A plugin of tests/plugins that misbehaves for as long as a file exists. `options` are those
+    that a server needs to find it."""
+
+    def __init__(self, name, folder):
+        self.switch = folder / "misbehave"
+        url = f"{name}:?while_exists={self.switch}"
+        self.options = {"store": url, "env": {"VITROVE_PLUGIN_PATH": str(BUILD / "test-plugins")}}
+
+    def misbehave(self):
+        self.switch.touch()
+
+    def behave(self):
+        self.switch.unlink(missing_ok=True)
+
+
 def stored_values(folder):
     """Files of embeddings below a file store's folder."""
     found = []

@@ -13,38 +13,23 @@ from pathlib import Path
 
 import pytest
 from raw_http import RawClient, encode_request
-from support import BUILD, png_url, seconds, wait_for_puts, wait_until
+from support import SwitchedStore, png_url, seconds, wait_for_puts, wait_until
 
 STORE_TIMEOUT = 0.2
 DRAIN_TIMEOUT = 2
 
 
-class HangingStore:
-    """The switch of one, and its URL."""
-
-    def __init__(self, folder):
-        self.switch = folder / "hang"
-        self.url = f"sleeping:?while_exists={self.switch}"
-
-    def hang(self):
-        self.switch.touch()
-
-    def wake(self):
-        self.switch.unlink(missing_ok=True)
-
-
 @pytest.fixture
 def store(tmp_path):
-    store = HangingStore(tmp_path)
+    store = SwitchedStore("sleeping", tmp_path)
     yield store
-    store.wake()
+    store.behave()
 
 
 @pytest.fixture
 def server(start, store):
     return start("--store-timeout", f"{int(STORE_TIMEOUT * 1000)}ms", "--drain-timeout",
-                 f"{DRAIN_TIMEOUT}s", store=store.url,
-                 env={"VITROVE_PLUGIN_PATH": str(BUILD / "test-plugins")})
+                 f"{DRAIN_TIMEOUT}s", **store.options)
 
 
 def threads(server):
@@ -74,7 +59,7 @@ def test_a_store_that_hangs_costs_its_deadline_then_nothing_and_comes_back(serve
     assert server.get("/health").json["status"] == "ok"
     threads_before = threads(server)
 
-    store.hang()
+    store.misbehave()
     crowded = load(server, range(100, 300))
     assert p99(crowded) < p99(usual) + STORE_TIMEOUT + seconds(1)
     wait_until(lambda: server.get("/health").json["status"] == "degraded", 20, "the breaker")
@@ -89,7 +74,7 @@ def test_a_store_that_hangs_costs_its_deadline_then_nothing_and_comes_back(serve
     pending += server.metrics().sum("vitrove_store_pending", op="exist")
     assert pending <= 16, "lookups do not queue up behind a store that is known to hang"
 
-    store.wake()
+    store.behave()
     fresh = itertools.count(1000)
 
     def is_well_again():
@@ -108,7 +93,7 @@ def test_sigterm_is_obeyed_in_time_while_the_store_hangs(server, store):
     wait_for_puts(server)
     server.expect_unclean = True  # what hangs in the store is lost, and said to be
     shm = set(Path("/dev/shm").iterdir())
-    store.hang()
+    store.misbehave()
     server.encode_ok([png_url(2)])
     wait_until(lambda: server.metrics().sum("vitrove_store_pending", op="put") > 0, 20)
     with RawClient(server.port) as accepted:

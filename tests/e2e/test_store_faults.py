@@ -13,8 +13,8 @@ import threading
 import time
 
 import pytest
-from support import (STUB, TIME_FACTOR, file_store, png_url, stored_values, wait_for_puts,
-                     wait_until)
+from support import (STUB, TIME_FACTOR, SwitchedStore, file_store, png_url, stored_values,
+                     wait_for_puts, wait_until)
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +109,51 @@ def test_a_value_that_vanished_is_encoded_once_and_kept(start, store_folder, gol
     assert rows_of(server, 5) == golden[5]
 
 
+def test_values_that_go_between_the_look_and_the_get_are_misses(start, tmp_path, golden):
+    """B43: the store says that they are there, and takes them away before they are read."""
+    store = SwitchedStore("vanishing", tmp_path)
+    server = start(**store.options)
+    urls = [png_url(seed) for seed in range(6)]
+    server.encode_ok(urls)
+    wait_for_puts(server)
+    server.post("/flush?scope=local")
+    assert server.sources(urls) == ["store"] * 6
+    server.post("/flush?scope=local")
+    store.misbehave()
+    for seed in range(6):
+        assert rows_of(server, seed) == golden[seed]
+    assert server.encodes() == 12
+    store.behave()
+    wait_for_puts(server)
+    server.post("/flush?scope=local")
+    assert server.sources(urls) == ["store"] * 6, "they were put again"
+    assert server.get("/health").json["status"] == "ok", "an answer about a key is no fault"
+
+
+FAULTS_OF_A_VALUE = {
+    "missing": lambda path: path.unlink(),
+    "short": lambda path: os.truncate(path, path.stat().st_size - 1),
+    "damaged": lambda path: path.write_bytes(path.read_bytes()[:-1] + b"\xee"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS_OF_A_VALUE)
+@pytest.mark.parametrize("bad", [{4}, {0}, {7}, {1, 2, 5}, set(range(8))], ids=str)
+def test_only_what_cannot_be_loaded_is_encoded_anew(start, store_folder, golden, bad, fault):
+    """B39: of eight stored pictures in one request some are bad; the others come from the store."""
+    keys = warm(start, store_folder, range(8))
+    for seed in bad:
+        FAULTS_OF_A_VALUE[fault](value_path(store_folder, keys[seed]))
+    server = start(store=file_store(store_folder))
+    reply = server.embeddings([png_url(seed) for seed in range(8)])
+    assert [reply.item(seed).tobytes() for seed in range(8)] == golden[:8]
+    assert [item["source"] for item in reply.metadata["items"]] == [
+        "encoded" if seed in bad else "store" for seed in range(8)]
+    assert server.encodes() == len(bad)
+    rejected = server.metrics().sum("vitrove_rejected_values_total")
+    assert rejected == (0 if fault == "missing" else len(bad))
+
+
 def test_a_killed_server_leaves_nothing_wrong_behind(start, store_folder, golden):
     """B44: SIGKILL at random moments while puts are running."""
     choose = random.Random(44)
@@ -139,11 +184,12 @@ def test_two_servers_write_the_same_keys_at_once(start, store_folder, golden):
         assert server.metrics().sum("vitrove_rejected_values_total") == 0
 
 
-def test_a_full_disk_fails_no_request_and_heals(start, tmp_path, golden, namespaces):
-    """B46: a file system of 1 MiB, then space again."""
+@pytest.mark.parametrize("limit", ["size=1m", "nr_inodes=60"])
+def test_a_full_disk_fails_no_request_and_heals(start, tmp_path, golden, namespaces, limit):
+    """B46: a file system of 1 MiB, or of 60 files, then space again."""
     mount = tmp_path / "small"
     mount.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=755", "tmpfs", str(mount)],
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"{limit},mode=755", "tmpfs", str(mount)],
                    check=True)
     server = None
     try:
@@ -157,6 +203,8 @@ def test_a_full_disk_fails_no_request_and_heals(start, tmp_path, golden, namespa
         errors = server.metrics().sum("vitrove_store_errors_total", op="put")
         assert errors > 0
         assert not [p for p in mount.rglob("*") if "tmp" in p.name], "no partial files"
+        said = [line for line in server.log.splitlines() if "No space left" in line]
+        assert 1 <= len(said) < errors, "it is said, and not for each"
         for path in stored_values(mount):
             path.unlink()
         def stored_again():
