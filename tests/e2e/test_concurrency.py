@@ -71,7 +71,7 @@ def test_readers_that_leave_give_their_pins_back(start):
             wait_until(lambda: server.pinned() > 0, 20, "a reply that is pinned")
         wait_until(lambda: server.pinned() == 0, 20, "the pins to come back")
     server.check_at_rest()
-    fresh = [small_url(seed) for seed in range(10, 46)]  # with their side data, 17 pages each
+    fresh = [small_url(seed) for seed in range(10, 46)]  # 36 of 1 MiB, and their side data
     for url in fresh:
         assert server.sources([url]) == ["encoded"]
     assert server.sources(fresh) == ["local"] * 36, "every page can be had again"
