@@ -12,8 +12,10 @@ import argparse
 import base64
 import concurrent.futures
 import contextlib
+import ctypes
 import http.client
 import json
+import os
 import re
 import shutil
 import signal
@@ -27,6 +29,22 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "build" / "demo"
 BURST = 16
+
+
+# ONNX Runtime would otherwise keep files in the home directory, and report to its makers.
+QUIET_RUNTIME = {"ORT_DISABLE_TELEMETRY": "1"}
+PR_SET_PDEATHSIG = 1
+libc = ctypes.CDLL(None)
+
+
+def die_with_parent():
+    """The kernel sends SIGTERM to this process when the one that started it ends, however it ends."""
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def end_in_order(number, _):
+    """A signal leaves by way of every `finally`."""
+    sys.exit(128 + number)
 
 
 class ClaimFailed(Exception):
@@ -48,10 +66,10 @@ class EncodeServer:
         print(f"  {name}: vitrove {' '.join(command[1:])}".replace(str(ROOT) + "/", ""), flush=True)
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL,
                                         stdout=open(self.log_path, "wb"),
-                                        stderr=subprocess.STDOUT)
-        self.port = self._wait_listening()
+                                        stderr=subprocess.STDOUT, preexec_fn=die_with_parent,
+                                        env={**os.environ, **QUIET_RUNTIME})
 
-    def _wait_listening(self):
+    def wait_ready(self):
         end = time.monotonic() + 120
         while time.monotonic() < end:
             if self.process.poll() is not None:
@@ -61,7 +79,7 @@ class EncodeServer:
             if found:
                 self.port = int(found[1])
                 if self.request("GET", "/ready")[0] == 200:
-                    return self.port
+                    return
             time.sleep(0.02)
         raise ClaimFailed(f"{self.name} did not start:\n{self.log_path.read_text()[-2000:]}")
 
@@ -182,6 +200,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--vitrove", type=Path, required=True)
     args = parser.parse_args()
+    die_with_parent()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end_in_order)
     shutil.rmtree(WORK, ignore_errors=True)
     WORK.mkdir(parents=True)
     pictures = sorted(path for path in (ROOT / "build" / "sample" / "pictures").iterdir()
@@ -193,6 +214,7 @@ def main():
             servers.append(EncodeServer(name, args.vitrove.resolve(),
                                         ROOT / "build" / "sample" / "model",
                                         f"file://{WORK}/store?capacity=1GiB"))
+            servers[-1].wait_ready()
         show(servers, pictures)
         return 0
     except ClaimFailed as failed:

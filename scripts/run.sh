@@ -7,11 +7,18 @@ root=$PWD
 jobs=${VITROVE_JOBS:-$(nproc)}
 
 # Objects are found again by a clone in another folder.
-export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=${CCACHE_MAXSIZE:-5G}
-export CCACHE_SLOPPINESS=time_macros
+export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=time_macros
+
+# Whoever has a compiler cache goes on using it, with its own limit. For others there is one below
+# build/, so that nothing is left outside the checkout.
+has_ccache() {
+  [ -n "${CCACHE_DIR:-}" ] || [ -d "${XDG_CACHE_HOME:-${HOME:-}/.cache}/ccache" ] \
+    || [ -d "${HOME:-}/.ccache" ] || [ -f "${XDG_CONFIG_HOME:-${HOME:-}/.config}/ccache/ccache.conf" ]
+}
+has_ccache || export CCACHE_DIR=$root/build/.ccache CCACHE_MAXSIZE=${CCACHE_MAXSIZE:-5G}
 
 say() { printf '\033[1m==> %s\033[0m\n' "$*"; }
-took() { printf '%d min %02d s' $((SECONDS / 60)) $((SECONDS % 60)); }
+took() { printf '%d min %02d s' $((SECONDS / 60)) $((SECONDS % 60)); }  # all of it so far
 
 usage() {
   cat <<'EOF'
@@ -60,8 +67,10 @@ demo() {
   setup sample
   build release vitrove_cli
   say "Demo"
-  build/venv/bin/python scripts/demo.py --vitrove build/release/vitrove "$@"
-  say "Done in $(took)"
+  local status=0
+  build/venv/bin/python scripts/demo.py --vitrove build/release/vitrove "$@" || status=$?
+  say "The whole took $(took), set-up and build included"
+  return "$status"
 }
 
 run_tests() {
@@ -72,13 +81,12 @@ run_tests() {
     *) echo "unknown option '$1': test takes --all or nothing" >&2; return 2 ;;
   esac
   setup build
+  python3 scripts/namespaces.py
   setup sample
   build release
-  local args=(--build build/release)
-  if [ "$all" = yes ]; then
-    setup check
-    args+=(--all)
-  fi
+  [ "$all" = no ] || setup check
+  local args=(--build build/release --set-up-seconds "$SECONDS")
+  [ "$all" = no ] || args+=(--all)
   # Counts every test of every kind and closes with the one line "N passed, N failed".
   local status=0
   build/venv/bin/python scripts/run_tests.py "${args[@]}" || status=$?

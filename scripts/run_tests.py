@@ -16,6 +16,9 @@ import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+import leak_budget
+import namespaces
+
 ROOT = Path(__file__).resolve().parent.parent
 FUZZ_SECONDS = 600
 CRASH_KILLS = 400
@@ -86,21 +89,25 @@ def run_gtest(tally, label, program, env, timeout):
                     failed.append(f"{suite['name']}.{case['name']}")
                 else:
                     passed += 1
+    failed += leak_budget.excesses(log.read_text(errors="replace"))
     finish(tally, f"{label} {program.name}", good, passed, failed, log, started)
 
 
 def run_pytest(tally, label, folder, build, env, timeout):
-    """One folder of real-process tests."""
+    """One folder of Python tests, with mounts and networks of its own."""
     started = time.monotonic()
     logs = ROOT / "build" / "test-logs" / label
     report = logs / f"{folder.name}.xml"
     logs.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
     log = logs / f"{folder.name}.log"
-    command = [sys.executable, "-m", "pytest", "-q", "--maxfail=20", "-p", "no:cacheprovider",
-               f"--junitxml={report}", folder]
-    good = run(command, log, timeout,
-               {**env, "VITROVE_BUILD": str(build), "PYTHONDONTWRITEBYTECODE": "1"})
+    env = {**env, "VITROVE_BUILD": str(build), "PYTHONDONTWRITEBYTECODE": "1"}
+    launcher = namespaces.launcher(env)
+    if launcher is None:
+        print(f"note: {namespaces.NEEDED}", flush=True)
+    command = [*(launcher or []), sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+               f"--maxfail={20 if launcher else 1000}", f"--junitxml={report}", folder]
+    good = run(command, log, timeout, env)
     passed, failed = 0, []
     if report.exists():
         for case in ElementTree.parse(report).getroot().iter("testcase"):
@@ -153,10 +160,16 @@ def run_all_checks(tally):
                     ["bash", "scripts/fuzz.sh", str(FUZZ_SECONDS)], FUZZ_SECONDS * 2 + 300)
 
 
+def minutes(seconds):
+    return f"{seconds // 60} min {seconds % 60:02d} s"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=Path, required=True)
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--set-up-seconds", type=int, default=0,
+                        help="what installing and building took before this")
     args = parser.parse_args()
     started = time.monotonic()
     build = args.build.resolve()
@@ -172,8 +185,9 @@ def main():
 
     for failure in tally.failures:
         print(f"FAILED {failure}")
-    seconds = int(time.monotonic() - started)
-    print(f"tests took {seconds // 60} min {seconds % 60:02d} s")
+    tests = int(time.monotonic() - started)
+    print(f"set-up and build took {minutes(args.set_up_seconds)}, tests {minutes(tests)}, "
+          f"the whole {minutes(args.set_up_seconds + tests)}")
     print(f"{tally.passed} passed, {len(tally.failures)} failed", flush=True)
     return 0 if not tally.failures and tally.passed else 1
 

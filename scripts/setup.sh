@@ -59,7 +59,7 @@ install_packages() {
         as_root=(sudo)
     fi
 
-    lock apt "${TMPDIR:-/tmp}/vitrove-setup-$(id -u)"
+    lock apt
     mapfile -t missing < <(missing_packages "$@")
     [ "${#missing[@]}" -gt 0 ] || return 0
     say "installing ${#missing[@]} Debian packages: ${missing[*]}"
@@ -80,6 +80,7 @@ setup_build() {
     mapfile -t packages < <(packages_in "$SCRIPTS/apt-packages.txt")
     install_packages "${packages[@]}"
     "$SCRIPTS/fetch_onnxruntime.sh"
+    rm -rf "$npm_config_cache"
 }
 
 setup_sample() {

@@ -55,10 +55,10 @@ stamp() {
     mv "$1.$$" "$1"
 }
 
-# lock NAME [DIRECTORY]: held until this script ends, however it ends. Asking again for one's own is fine.
+# lock NAME: held until this script ends, however it ends. Asking again for one's own is fine.
 declare -A locks_held=()
 lock() {
-    local dir=${2:-$BUILD} fd
+    local dir=$BUILD fd
     [ -z "${locks_held[$1]:-}" ] || return 0
     locks_held[$1]=1
     mkdir -p "$dir"
@@ -79,3 +79,5 @@ system_python() {
 }
 
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_ROOT_USER_ACTION=ignore
+# What is fetched is fetched once; no copy of it stays outside the checkout.
+export PIP_NO_CACHE_DIR=1 npm_config_cache=$BUILD/.npm

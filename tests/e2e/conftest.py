@@ -6,8 +6,17 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
+import namespaces as how_to  # noqa: E402
 import support  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def namespaces():
+    """For tests that mount, or make a network: one clear line where that is not allowed."""
+    if not how_to.works([]):
+        pytest.fail(how_to.NEEDED, pytrace=False)
 
 
 @pytest.fixture

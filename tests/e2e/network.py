@@ -1,7 +1,7 @@
 """An internet of our own: a network namespace whose loopback device answers to any address.
 
 A public address, a metadata service or a private network can then be a real origin, with real
-sockets, and nothing leaves the machine. Needs root.
+sockets, and nothing leaves the machine. Needs what scripts/namespaces.py is about.
 
     with Internet("93.184.216.34", "169.254.169.254") as internet:
         with internet.inside():          # this thread, and all that it starts

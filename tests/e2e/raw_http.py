@@ -7,6 +7,11 @@ import time
 from support import seconds
 
 
+def rows_request(item):
+    """Asks for the rows themselves: the reply that goes from the pool's pages to the socket."""
+    return encode_request([item], **{"return": "safetensors"})
+
+
 def encode_request(items, host="127.0.0.1", **fields):
     body = json.dumps({"mm_items": items, "modality": "image", **fields}).encode()
     return (f"POST /encode HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
@@ -33,22 +38,24 @@ class RawClient:
 
     def read(self, size, pace=0.0, piece=4096):
         """Reads `size` bytes (or to the end), pausing between pieces."""
-        got = b""
+        got = bytearray()
         while len(got) < size:
             part = self.socket.recv(min(piece, size - len(got)))
             if not part:
                 break
             got += part
-            time.sleep(pace)
-        return got
+            if pace:
+                time.sleep(pace)
+        return bytes(got)
 
     def read_reply(self, pace=0.0, piece=65536):
-        """(status, body) of a reply with a Content-Length."""
+        """(status, body) of a reply with a Content-Length; `self.head` is what came before."""
         head = b""
         while b"\r\n\r\n" not in head:
             part = self.socket.recv(1)
             assert part, f"closed within the header: {head!r}"
             head += part
+        self.head = head
         status = int(head.split(b" ", 2)[1])
         length = next(int(line.split(b":")[1]) for line in head.split(b"\r\n")
                       if line.lower().startswith(b"content-length:"))

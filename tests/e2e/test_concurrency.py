@@ -6,15 +6,11 @@ import threading
 import time
 
 import pytest
-from raw_http import RawClient, encode_request
-from support import (STUB, Embeddings, Server, data_url, file_store, png, png_url,
-                     stored_values, wait_until)
+from raw_http import RawClient, encode_request, rows_request
+from support import (BY_SIZE, STUB, Embeddings, Server, data_url, file_store, large_url, png,
+                     png_url, small_url, stored_values, wait_for_puts, wait_until)
 
 SLOW = "stub:dim=64,tokens=16,seed=1,delay_ms=400"
-
-
-def wait_for_puts(server):
-    wait_until(lambda: server.metrics().sum("vitrove_store_pending") == 0, 30, "puts to land")
 
 
 def in_parallel(count, work):
@@ -46,33 +42,39 @@ def test_when_the_leader_leaves_its_followers_are_answered(start):
 
 
 def test_a_slow_reader_gets_its_own_bytes_while_others_evict(start):
-    """B33: a pool of few pages, a client that reads slowly, fifty other pictures."""
-    encoder = "stub:dim=1024,tokens=256,seed=1"  # 1 MiB a picture
-    golden = start("--pool-size", "0", encoder=encoder).embeddings([png_url(0)]).raw["embedding"]
-    server = start("--pool-size", "4MiB", encoder=encoder)
-    server.encode_ok([png_url(0)])
+    """B33: a client that reads slowly holds its pages, while others turn over the rest twice."""
+    golden = start("--pool-size", "0", encoder=BY_SIZE).embeddings([large_url(0)]).raw["embedding"]
+    server = start("--pool-size", "40MiB", encoder=BY_SIZE)
+    server.encode_ok([large_url(0)])
     with RawClient(server.port) as slow:
-        slow.send(encode_request([png_url(0)], **{"return": "safetensors"}))
+        slow.send(rows_request(large_url(0)))
         first = slow.read(1)
+        wait_until(lambda: server.pinned() >= 16 << 20, 20, "the reply to hold its pages")
         for seed in range(1, 51):
-            assert server.encode([png_url(seed)]).status == 200
+            assert server.encode([small_url(seed)]).status == 200
+        assert server.metrics().sum("vitrove_evictions_total") >= 50 - 24
+        assert server.pinned() >= 16 << 20, "the kernel has not swallowed the reply"
         rest = slow.read(1 << 30, piece=65536)
     body = (first + rest).split(b"\r\n\r\n", 1)[1]
     assert Embeddings(body).raw["embedding"] == golden
 
 
 def test_readers_that_leave_give_their_pins_back(start):
-    """B33, B66: connections cut at random points of the reply."""
-    server = start("--pool-size", "4MiB", encoder="stub:dim=1024,tokens=256,seed=1")
+    """B33, B66: connections cut at random points of a reply that is pinned."""
+    server = start("--pool-size", "40MiB", encoder=BY_SIZE)
+    server.encode_ok([large_url(0), large_url(1)])
     choose = random.Random(33)
-    for round_number in range(60):
+    for round_number in range(24):
         with RawClient(server.port) as client:
-            client.send(encode_request([png_url(round_number % 5)], **{"return": "safetensors"}))
-            if round_number % 3:
-                client.read(choose.randrange(1, 300_000))
+            client.send(rows_request(large_url(round_number % 2)))
+            client.read(choose.randrange(1, 4 << 20), piece=65536)
+            wait_until(lambda: server.pinned() > 0, 20, "a reply that is pinned")
+        wait_until(lambda: server.pinned() == 0, 20, "the pins to come back")
     server.check_at_rest()
-    for seed in range(10, 20):
-        assert server.sources([png_url(seed)]) == ["encoded"], "every page can be had again"
+    fresh = [small_url(seed) for seed in range(10, 46)]  # 36 of 1 MiB, and their side data
+    for url in fresh:
+        assert server.sources([url]) == ["encoded"]
+    assert server.sources(fresh) == ["local"] * 36, "every page can be had again"
 
 
 def test_a_failing_item_leaves_no_half_state(start, store_folder):
@@ -181,6 +183,4 @@ def test_a_storm_of_mixed_requests_ends_with_nothing_pinned(start, store_folder)
 
     in_parallel(8, client)
     server.check_at_rest()
-    metrics = server.metrics()
-    total = sum(metrics.sum("vitrove_pool_bytes", state=state) for state in ("used", "free"))
-    assert total == 2 << 20, "no page is lost"
+    assert server.pool_in_use_and_free() == 2 << 20, "no page is lost"

@@ -16,7 +16,8 @@ def wait_for_puts(server):
 
 
 def test_counters_tell_exactly_what_happened(start, store_folder):
-    """B74: a run whose truth is known: 20 from the store, 37 local, 43 encoded."""
+    """B74: a run whose truth is known: 20 from the store, 37 local, 43 encoded; then five requests
+    of a known picture and a broken one, whose lookups count as a hit and a miss."""
     writer = start(store=file_store(store_folder))
     for seed in range(20):
         writer.encode_ok([png_url(seed)])
@@ -26,14 +27,17 @@ def test_counters_tell_exactly_what_happened(start, store_folder):
         server.encode_ok([png_url(seed)])
     for seed in range(37):
         server.encode_ok([png_url(seed)])
+    for _ in range(5):
+        assert server.encode([png_url(0), BROKEN]).status == 400
     server.get("/health_generate")
     server.get("/health")
     metrics = server.metrics()
     counted = {result: metrics.sum("vitrove_lookups_total", modality="image", result=result)
                for result in ("local", "joined", "store", "miss")}
-    assert counted == {"local": 37, "joined": 0, "store": 20, "miss": 43}
+    assert counted == {"local": 37 + 5, "joined": 0, "store": 20, "miss": 43 + 5}
     assert metrics.sum("vitrove_encoder_items_total") == 43, "probes are left out"
     assert metrics.sum("vitrove_requests_total", route="/encode", code="200") == 100
+    assert metrics.sum("vitrove_requests_total", route="/encode", code="400") == 5
     assert metrics.sum("vitrove_encoder_seconds_total") > 0
     assert metrics.sum("vitrove_encode_seconds_saved_total") > 0
     assert metrics.sum("vitrove_entries", state="ready") == 63

@@ -9,14 +9,12 @@ import os
 import random
 import shutil
 import subprocess
+import threading
 import time
 
 import pytest
-from support import (STUB, TIME_FACTOR, file_store, png_url, stored_values, wait_until)
-
-
-def wait_for_puts(server):
-    wait_until(lambda: server.metrics().sum("vitrove_store_pending") == 0, 30, "puts to land")
+from support import (STUB, TIME_FACTOR, SwitchedStore, file_store, png_url, stored_values,
+                     wait_for_puts, wait_until)
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +109,51 @@ def test_a_value_that_vanished_is_encoded_once_and_kept(start, store_folder, gol
     assert rows_of(server, 5) == golden[5]
 
 
+def test_values_that_go_between_the_look_and_the_get_are_misses(start, tmp_path, golden):
+    """B43: the store says that they are there, and takes them away before they are read."""
+    store = SwitchedStore("vanishing", tmp_path)
+    server = start(**store.options)
+    urls = [png_url(seed) for seed in range(6)]
+    server.encode_ok(urls)
+    wait_for_puts(server)
+    server.post("/flush?scope=local")
+    assert server.sources(urls) == ["store"] * 6
+    server.post("/flush?scope=local")
+    store.misbehave()
+    for seed in range(6):
+        assert rows_of(server, seed) == golden[seed]
+    assert server.encodes() == 12
+    store.behave()
+    wait_for_puts(server)
+    server.post("/flush?scope=local")
+    assert server.sources(urls) == ["store"] * 6, "they were put again"
+    assert server.get("/health").json["status"] == "ok", "an answer about a key is no fault"
+
+
+FAULTS_OF_A_VALUE = {
+    "missing": lambda path: path.unlink(),
+    "short": lambda path: os.truncate(path, path.stat().st_size - 1),
+    "damaged": lambda path: path.write_bytes(path.read_bytes()[:-1] + b"\xee"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS_OF_A_VALUE)
+@pytest.mark.parametrize("bad", [{4}, {0}, {7}, {1, 2, 5}, set(range(8))], ids=str)
+def test_only_what_cannot_be_loaded_is_encoded_anew(start, store_folder, golden, bad, fault):
+    """B39: of eight stored pictures in one request some are bad; the others come from the store."""
+    keys = warm(start, store_folder, range(8))
+    for seed in bad:
+        FAULTS_OF_A_VALUE[fault](value_path(store_folder, keys[seed]))
+    server = start(store=file_store(store_folder))
+    reply = server.embeddings([png_url(seed) for seed in range(8)])
+    assert [reply.item(seed).tobytes() for seed in range(8)] == golden[:8]
+    assert [item["source"] for item in reply.metadata["items"]] == [
+        "encoded" if seed in bad else "store" for seed in range(8)]
+    assert server.encodes() == len(bad)
+    rejected = server.metrics().sum("vitrove_rejected_values_total")
+    assert rejected == (0 if fault == "missing" else len(bad))
+
+
 def test_a_killed_server_leaves_nothing_wrong_behind(start, store_folder, golden):
     """B44: SIGKILL at random moments while puts are running."""
     choose = random.Random(44)
@@ -141,11 +184,12 @@ def test_two_servers_write_the_same_keys_at_once(start, store_folder, golden):
         assert server.metrics().sum("vitrove_rejected_values_total") == 0
 
 
-def test_a_full_disk_fails_no_request_and_heals(start, tmp_path, golden):
-    """B46: a file system of 1 MiB, then space again."""
+@pytest.mark.parametrize("limit", ["size=1m", "nr_inodes=60"])
+def test_a_full_disk_fails_no_request_and_heals(start, tmp_path, golden, namespaces, limit):
+    """B46: a file system of 1 MiB, or of 60 files, then space again."""
     mount = tmp_path / "small"
     mount.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=755", "tmpfs", str(mount)],
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"{limit},mode=755", "tmpfs", str(mount)],
                    check=True)
     server = None
     try:
@@ -159,6 +203,8 @@ def test_a_full_disk_fails_no_request_and_heals(start, tmp_path, golden):
         errors = server.metrics().sum("vitrove_store_errors_total", op="put")
         assert errors > 0
         assert not [p for p in mount.rglob("*") if "tmp" in p.name], "no partial files"
+        said = [line for line in server.log.splitlines() if "No space left" in line]
+        assert 1 <= len(said) < errors, "it is said, and not for each"
         for path in stored_values(mount):
             path.unlink()
         def stored_again():
@@ -172,30 +218,54 @@ def test_a_full_disk_fails_no_request_and_heals(start, tmp_path, golden):
         subprocess.run(["umount", str(mount)], check=False)
 
 
+def bytes_below(folder):
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):  # the evictor is at work
+                total += os.stat(os.path.join(place, name)).st_size
+    return total
+
+
+@contextlib.contextmanager
+def watching(folder):
+    """Bytes below a folder, over and over while the body runs; what is written stays in `seen`."""
+    seen, done = [], threading.Event()
+
+    def watch():
+        while not done.is_set():
+            seen.append(bytes_below(folder))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield seen
+    finally:
+        done.set()
+        watcher.join()
+
+
 def test_capacity_holds_over_writers_and_restarts(start, store_folder):
     """B46, B62: two servers, one directory of 8 MiB, 40 MiB of traffic."""
     encoder = "stub:dim=1024,tokens=64,seed=1"  # 256 KiB a value
     url = file_store(store_folder, capacity="8MiB")
-    servers = [start("--pool-size", "4MiB", encoder=encoder, store=url) for _ in range(2)]
-    for seed in range(160):
-        assert servers[seed % 2].encode([png_url(seed)]).status == 200
-    for server in servers:
-        wait_for_puts(server)
-
-    def used():
-        total = 0
-        for path in stored_values(store_folder):
-            with contextlib.suppress(FileNotFoundError):  # the evictor is at work
-                total += path.stat().st_size
-        return total
-
-    assert used() <= (8 + 2 * 64) << 20
-    wait_until(lambda: used() <= 8 << 20, 60, "the evictor to trim the directory")
-    for server in servers:
-        assert server.stop() == 0
-    again = start(encoder=encoder, store=url)
-    again.encode_ok([png_url(0)])
-    wait_until(lambda: used() <= 8 << 20, 60, "a new server to keep the bound")
+    # A writer may be ahead by a value or two; and while a folder is counted it changes.
+    bound = (8 << 20) + 8 * (257 << 10)
+    with watching(store_folder) as seen:
+        servers = [start("--pool-size", "4MiB", encoder=encoder, store=url) for _ in range(2)]
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            list(pool.map(lambda n: [servers[n].encode_ok([png_url(seed)])
+                                     for seed in range(n, 160, 2)], range(2)))
+        for server in servers:
+            wait_for_puts(server)
+        for server in servers:
+            assert server.stop() == 0
+        again = start(encoder=encoder, store=url)
+        for seed in range(200, 220):
+            again.encode_ok([png_url(seed)])
+        wait_for_puts(again)
+    assert 6 << 20 < max(seen) <= bound
+    wait_until(lambda: bytes_below(store_folder) <= 8 << 20, 60, "the evictor to trim the directory")
 
 
 def test_foreign_files_in_the_directory_are_left_alone(start, store_folder):
@@ -214,23 +284,17 @@ def test_foreign_files_in_the_directory_are_left_alone(start, store_folder):
     assert (deep / "readme").read_text() == "nor this"
 
 
-@pytest.fixture
-def shared_folder():
-    """A folder that an unprivileged server can reach (pytest's own are for root alone)."""
-    import tempfile
-    folder = tempfile.mkdtemp(prefix="vitrove-e2e-", dir="/tmp")
-    os.chmod(folder, 0o777)
-    yield os.path.realpath(folder)
-    subprocess.run(["chmod", "-R", "u+rwX", folder], check=False)
-    shutil.rmtree(folder, ignore_errors=True)
+def without_licence():
+    """Words before a command that take from root the right to open what nobody may open."""
+    return () if os.geteuid() != 0 else (
+        "setpriv", "--bounding-set=-dac_override,-dac_read_search",
+        "--inh-caps=-dac_override,-dac_read_search")
 
 
-def test_unreadable_values_are_misses(start, shared_folder, golden, tmp_path):
+def test_unreadable_values_are_misses(start, store_folder, golden):
     """B57: no permission, a directory in a file's place, a symlink loop, the whole folder gone."""
-    folder = os.path.join(shared_folder, "store")
-    keys = warm(start, folder, range(12))
-    subprocess.run(["chown", "-R", "65534:65534", folder], check=True)
-    paths = {seed: value_path(folder, keys[seed]) for seed in keys}
+    keys = warm(start, store_folder, range(12))
+    paths = {seed: value_path(store_folder, keys[seed]) for seed in keys}
     for seed in range(5):
         paths[seed].chmod(0)
     paths[5].unlink()
@@ -238,25 +302,22 @@ def test_unreadable_values_are_misses(start, shared_folder, golden, tmp_path):
     paths[6].unlink()
     paths[6].symlink_to(paths[6])
 
-    os.chmod(tmp_path, 0o755)
-    server = start("--pool-size", "4MiB", store=file_store(folder), launcher=as_nobody_launcher())
+    server = start("--pool-size", "4MiB", store=file_store(store_folder),
+                   launcher=without_licence())
     for seed in range(12):
         assert rows_of(server, seed) == golden[seed]
     assert server.encodes() == 7
-    assert server.metrics().sum("vitrove_store_errors_total") >= 1, "counted by errno"
+    assert server.metrics().sum("vitrove_store_errors_total", reason="EACCES") >= 5
 
-    shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(store_folder, ignore_errors=True)
     server.post("/flush?scope=local")
     for seed in range(12):
         assert rows_of(server, seed) == golden[seed]
     assert server.get("/health").status == 200
 
 
-def as_nobody_launcher():
-    return ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
-
-
-def test_a_read_only_store_serves_hits_and_refuses_puts_quietly(start, store_folder, golden):
+def test_a_read_only_store_serves_hits_and_refuses_puts_quietly(start, store_folder, golden,
+                                                               namespaces):
     """B57: puts fail with EROFS; hits and requests do not."""
     warm(start, store_folder, [0, 1])
     subprocess.run(["mount", "--bind", str(store_folder), str(store_folder)], check=True)
