@@ -1,0 +1,33 @@
+// Whether the server takes puts at the moment, for health() and for the log.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <string>
+
+#include "base/log.h"
+#include "stores/redis/fault.h"
+
+namespace vitrove::redis {
+
+class Refusals {
+ public:
+  // A put was refused for a reason that concerns all puts. Logged at most once a minute.
+  void refused(const Fault& fault);
+  // A put succeeded. Says so when puts were refused before.
+  void accepted();
+  // A value that the server never takes. Logged once.
+  void too_large(std::uint64_t bytes, std::uint64_t limit);
+
+  // Empty when all is well.
+  std::string detail() const;
+
+ private:
+  std::atomic<bool> is_refusing_{false};
+  std::atomic<bool> said_too_large_{false};
+  mutable std::mutex mutex_;
+  std::string detail_;
+  LogThrottle throttle_{std::chrono::minutes(1)};
+};
+
+}  // namespace vitrove::redis

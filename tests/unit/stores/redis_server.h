@@ -1,0 +1,83 @@
+// Real redis-server processes for tests: on ports of their own, in directories of their own, gone
+// with the test.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "contract/temporary_directory.h"
+#include "stores/redis/resp.h"
+#include "vitrove/redis_store.h"
+
+namespace vitrove::testing {
+
+int free_port();
+
+class RedisServer {
+ public:
+  // `arguments` go to redis-server, after those for its port and directory.
+  explicit RedisServer(std::vector<std::string> arguments = {});
+  ~RedisServer();
+  RedisServer(const RedisServer&) = delete;
+  RedisServer& operator=(const RedisServer&) = delete;
+
+  int port() const { return port_; }
+  // Options of a store in it, with short pauses for failures.
+  RedisStoreOptions options() const;
+
+  void start();   // on the same port
+  void kill();    // SIGKILL, and everything is lost
+  void freeze();  // SIGSTOP
+  void thaw();    // SIGCONT
+  bool is_running() const { return pid_ > 0; }
+
+  // The answer to a command on a connection of its own, as its user. Throws when there is none.
+  redis::Reply ask(std::initializer_list<std::string_view> words) const;
+  std::string info(std::string_view field) const;
+
+ protected:
+  std::vector<std::string> arguments_;
+
+ private:
+  void wait_until_it_answers() const;
+
+  TemporaryDirectory directory_;
+  int port_ = free_port();
+  pid_t pid_ = -1;
+};
+
+// Three masters that share the slots.
+class RedisCluster {
+ public:
+  explicit RedisCluster(const std::vector<std::string>& arguments = {});
+
+  RedisServer& server(std::size_t index) { return *servers_.at(index); }
+  RedisStoreOptions options() const;
+  void flush();
+  // The server that serves the slot now, and its identity in the cluster.
+  std::size_t owner_of(std::uint16_t slot);
+  std::string id_of(std::size_t index);
+  void wait_until_whole();
+
+ private:
+  std::vector<std::unique_ptr<RedisServer>> servers_;
+};
+
+// A certificate authority, a server's certificate for 127.0.0.1, and files with them.
+class TestCertificates {
+ public:
+  TestCertificates();
+  std::string ca() const { return file("ca.crt"); }
+  std::string certificate() const { return file("server.crt"); }
+  std::string key() const { return file("server.key"); }
+
+ private:
+  std::string file(const char* name) const { return (directory_.path() / name).string(); }
+  TemporaryDirectory directory_;
+};
+
+}  // namespace vitrove::testing
