@@ -23,6 +23,7 @@ constexpr std::array meanings = {
     Meaning{"NOAUTH", StoreStatus::denied, EACCES},
     Meaning{"WRONGPASS", StoreStatus::denied, EACCES},
     Meaning{"NOPERM", StoreStatus::denied, EPERM},
+    Meaning{"WRONGTYPE", StoreStatus::io_error, EMEDIUMTYPE},  // no string: somebody else's
     Meaning{"LOADING", StoreStatus::unavailable, EAGAIN},
     Meaning{"BUSY", StoreStatus::unavailable, EBUSY},  // in a script
     Meaning{"MASTERDOWN", StoreStatus::unavailable, EHOSTDOWN},

@@ -15,9 +15,6 @@ namespace vitrove {
 namespace redis {
 namespace {
 
-// Something that is no string stands under the key, put there by somebody else.
-bool is_foreign(const Reply& reply) { return reply.error_code() == "WRONGTYPE"; }
-
 StoreResult result_of_error(const Reply& reply) {
   return reply.is_error() ? fault_of(reply).result() : odd_answer().result();
 }
@@ -26,7 +23,6 @@ StoreResult get_result(const Command& command) {
   if (!command.answered) return command.fault.result();
   const Reply& reply = command.reply;
   if (reply.type == ReplyType::nil) return {StoreStatus::absent};
-  if (is_foreign(reply)) return {StoreStatus::size_mismatch};
   if (reply.type != ReplyType::bulk) return result_of_error(reply);
   const auto size = static_cast<std::uint64_t>(reply.number);
   return {size == command.target_bytes ? StoreStatus::ok : StoreStatus::size_mismatch, size};
@@ -35,7 +31,6 @@ StoreResult get_result(const Command& command) {
 StoreResult exist_result(const Command& command) {
   if (!command.answered) return command.fault.result();
   const Reply& reply = command.reply;
-  if (is_foreign(reply)) return {StoreStatus::absent};
   if (reply.type != ReplyType::integer || reply.number < 0) return result_of_error(reply);
   // Nobody stores nothing: no bytes are no value.
   if (reply.number == 0) return {StoreStatus::absent};

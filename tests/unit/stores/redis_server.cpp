@@ -35,7 +35,8 @@ sockaddr_in loopback(int port) {
 // A blocking connection that speaks the protocol.
 class Talk {
  public:
-  explicit Talk(int port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  Talk(int port, const std::string& password)
+      : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     const timeval limit{10, 0};
     ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     const sockaddr_in address = loopback(port);
@@ -43,6 +44,7 @@ class Talk {
         0) {
       throw std::runtime_error("redis-server does not listen");
     }
+    if (!password.empty()) ask({"AUTH", password});
   }
 
   redis::Reply ask(std::initializer_list<std::string_view> words) {
@@ -88,16 +90,20 @@ void run(const std::string& command) {
   if (std::system(command.c_str()) != 0) throw std::runtime_error("failed: " + command);
 }
 
-template <typename Condition>
-void wait_for(Condition holds, const char* what) {
-  const auto end = std::chrono::steady_clock::now() + patience;
-  while (!holds()) {
-    if (std::chrono::steady_clock::now() > end) throw std::runtime_error(what);
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
+void wait_for(const std::function<bool()>& holds, const char* what) {
+  if (!eventually(holds)) throw std::runtime_error(what);
 }
 
 }  // namespace
+
+bool eventually(const std::function<bool()>& holds) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
+}
 
 int free_port() {
   const UniqueFd probe(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -110,7 +116,8 @@ int free_port() {
   return ntohs(address.sin_port);
 }
 
-RedisServer::RedisServer(std::vector<std::string> arguments) : arguments_(std::move(arguments)) {
+RedisServer::RedisServer(std::vector<std::string> arguments, std::string password)
+    : arguments_(std::move(arguments)), password_(std::move(password)) {
   start();
 }
 
@@ -133,6 +140,7 @@ void RedisServer::start() {
                                     "--daemonize",
                                     "no"};
   words.insert(words.end(), arguments_.begin(), arguments_.end());
+  if (!password_.empty()) words.insert(words.end(), {"--requirepass", password_});
   pid_ = spawn(words);
   wait_until_it_answers();
 }
@@ -147,7 +155,7 @@ void RedisServer::wait_until_it_answers() const {
       throw std::runtime_error("redis-server has ended (is it installed?): " + text.str());
     }
     try {
-      return !Talk(port_).ask({"PING"}).text.empty();
+      return !Talk(port_, password_).ask({"PING"}).text.empty();
     } catch (const std::runtime_error&) {
       return false;
     }
@@ -175,11 +183,12 @@ RedisStoreOptions RedisServer::options() const {
   options.servers = {{"127.0.0.1", port_}};
   options.timeout = std::chrono::seconds(20);
   options.connect_timeout = std::chrono::seconds(20);
+  options.password = password_;
   return options;
 }
 
 redis::Reply RedisServer::ask(std::initializer_list<std::string_view> words) const {
-  return Talk(port_).ask(words);
+  return Talk(port_, password_).ask(words);
 }
 
 std::string RedisServer::info(std::string_view field) const {
@@ -191,7 +200,7 @@ std::string RedisServer::info(std::string_view field) const {
   return text.substr(from, text.find('\r', from) - from);
 }
 
-RedisCluster::RedisCluster(const std::vector<std::string>& arguments) {
+RedisCluster::RedisCluster(const std::vector<std::string>& arguments, const std::string& password) {
   constexpr std::array<std::string_view, 4> bounds = {"0", "5461", "10923", "16384"};
   for (std::size_t i = 0; i < 3; ++i) {
     std::vector<std::string> words = {"--cluster-enabled",
@@ -203,7 +212,7 @@ RedisCluster::RedisCluster(const std::vector<std::string>& arguments) {
                                       "--cluster-require-full-coverage",
                                       "no"};
     words.insert(words.end(), arguments.begin(), arguments.end());
-    servers_.push_back(std::make_unique<RedisServer>(words));
+    servers_.push_back(std::make_unique<RedisServer>(words, password));
     const std::string last = std::to_string(std::stoi(std::string(bounds[i + 1])) - 1);
     servers_.back()->ask({"CLUSTER", "ADDSLOTSRANGE", bounds[i], last});
     servers_.back()->ask({"CLUSTER", "SET-CONFIG-EPOCH", std::to_string(i + 1)});

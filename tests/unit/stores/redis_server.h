@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,10 +18,14 @@ namespace vitrove::testing {
 
 int free_port();
 
+// Polls until it holds; false when that takes longer than a minute.
+bool eventually(const std::function<bool()>& holds);
+
 class RedisServer {
  public:
   // `arguments` go to redis-server, after those for its port and directory.
-  explicit RedisServer(std::vector<std::string> arguments = {});
+  // With a password, the default user has to log in.
+  explicit RedisServer(std::vector<std::string> arguments = {}, std::string password = {});
   ~RedisServer();
   RedisServer(const RedisServer&) = delete;
   RedisServer& operator=(const RedisServer&) = delete;
@@ -39,12 +44,11 @@ class RedisServer {
   redis::Reply ask(std::initializer_list<std::string_view> words) const;
   std::string info(std::string_view field) const;
 
- protected:
-  std::vector<std::string> arguments_;
-
  private:
   void wait_until_it_answers() const;
 
+  const std::vector<std::string> arguments_;
+  const std::string password_;
   TemporaryDirectory directory_;
   int port_ = free_port();
   pid_t pid_ = -1;
@@ -53,7 +57,8 @@ class RedisServer {
 // Three masters that share the slots.
 class RedisCluster {
  public:
-  explicit RedisCluster(const std::vector<std::string>& arguments = {});
+  explicit RedisCluster(const std::vector<std::string>& arguments = {},
+                        const std::string& password = {});
 
   RedisServer& server(std::size_t index) { return *servers_.at(index); }
   RedisStoreOptions options() const;
