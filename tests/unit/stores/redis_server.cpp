@@ -116,29 +116,22 @@ int free_port() {
   return ntohs(address.sin_port);
 }
 
-RedisServer::RedisServer(std::vector<std::string> arguments, std::string password)
-    : arguments_(std::move(arguments)), password_(std::move(password)) {
+RedisServer::RedisServer(std::vector<std::string> arguments, std::string password,
+                         std::string configuration_file)
+    : arguments_(std::move(arguments)),
+      password_(std::move(password)),
+      configuration_file_(std::move(configuration_file)) {
   start();
 }
 
 RedisServer::~RedisServer() { kill(); }
 
 void RedisServer::start() {
-  std::vector<std::string> words = {"redis-server",
-                                    "--port",
-                                    std::to_string(port_),
-                                    "--bind",
-                                    "127.0.0.1",
-                                    "--dir",
-                                    directory_.path(),
-                                    "--logfile",
-                                    "server.log",
-                                    "--save",
-                                    "",
-                                    "--appendonly",
-                                    "no",
-                                    "--daemonize",
-                                    "no"};
+  std::vector<std::string> words = {"redis-server"};
+  if (!configuration_file_.empty()) words.push_back(configuration_file_);
+  words.insert(words.end(), {"--port", std::to_string(port_), "--bind", "127.0.0.1", "--dir",
+                             directory_.path(), "--logfile", "server.log", "--save", "",
+                             "--appendonly", "no", "--daemonize", "no"});
   words.insert(words.end(), arguments_.begin(), arguments_.end());
   if (!password_.empty()) words.insert(words.end(), {"--requirepass", password_});
   pid_ = spawn(words);
@@ -200,7 +193,8 @@ std::string RedisServer::info(std::string_view field) const {
   return text.substr(from, text.find('\r', from) - from);
 }
 
-RedisCluster::RedisCluster(const std::vector<std::string>& arguments, const std::string& password) {
+RedisCluster::RedisCluster(const std::string& password, const TestCertificates* certificates)
+    : password_(password), ca_(certificates == nullptr ? "" : certificates->ca()) {
   constexpr std::array<std::string_view, 4> bounds = {"0", "5461", "10923", "16384"};
   for (std::size_t i = 0; i < 3; ++i) {
     std::vector<std::string> words = {"--cluster-enabled",
@@ -211,17 +205,48 @@ RedisCluster::RedisCluster(const std::vector<std::string>& arguments, const std:
                                       "5000",
                                       "--cluster-require-full-coverage",
                                       "no"};
-    words.insert(words.end(), arguments.begin(), arguments.end());
+    if (certificates != nullptr) {
+      tls_ports_.push_back(free_port());
+      const auto tls = certificates->arguments(tls_ports_.back());
+      words.insert(words.end(), tls.begin(), tls.end());
+      words.insert(words.end(), {"--tls-cluster", "yes"});
+    }
     servers_.push_back(std::make_unique<RedisServer>(words, password));
     const std::string last = std::to_string(std::stoi(std::string(bounds[i + 1])) - 1);
     servers_.back()->ask({"CLUSTER", "ADDSLOTSRANGE", bounds[i], last});
     servers_.back()->ask({"CLUSTER", "SET-CONFIG-EPOCH", std::to_string(i + 1)});
     if (i == 0) continue;
-    const std::string port = std::to_string(servers_[0]->port());
-    const std::string bus = servers_[0]->ask({"CONFIG", "GET", "cluster-port"}).elements.at(1).text;
-    servers_.back()->ask({"CLUSTER", "MEET", "127.0.0.1", port, bus});
+    const std::string bus = server(0).ask({"CONFIG", "GET", "cluster-port"}).elements.at(1).text;
+    servers_.back()->ask({"CLUSTER", "MEET", "127.0.0.1", std::to_string(cluster_port(0)), bus});
   }
   wait_until_whole();
+}
+
+int RedisCluster::cluster_port(std::size_t index) {
+  return tls_ports_.empty() ? server(index).port() : tls_ports_.at(index);
+}
+
+void RedisCluster::begin_move(std::uint16_t slot, std::size_t from, std::size_t to) {
+  const std::string number = std::to_string(slot);
+  server(to).ask({"CLUSTER", "SETSLOT", number, "IMPORTING", id_of(from)});
+  server(from).ask({"CLUSTER", "SETSLOT", number, "MIGRATING", id_of(to)});
+}
+
+void RedisCluster::move_key(const std::string& name, std::size_t from, std::size_t to) {
+  const std::string port = std::to_string(cluster_port(to));
+  const redis::Reply reply =
+      password_.empty()
+          ? server(from).ask({"MIGRATE", "127.0.0.1", port, name, "0", "10000"})
+          : server(from).ask({"MIGRATE", "127.0.0.1", port, name, "0", "10000", "AUTH", password_});
+  if (reply.text != "OK") throw std::runtime_error("MIGRATE: " + reply.text);
+}
+
+void RedisCluster::end_move(std::uint16_t slot, std::size_t to) {
+  const std::string id = id_of(to);
+  server(to).ask({"CLUSTER", "SETSLOT", std::to_string(slot), "NODE", id});
+  for (const auto& one : servers_) {
+    one->ask({"CLUSTER", "SETSLOT", std::to_string(slot), "NODE", id});
+  }
 }
 
 void RedisCluster::wait_until_whole() {
@@ -242,6 +267,10 @@ void RedisCluster::wait_until_whole() {
 RedisStoreOptions RedisCluster::options() const {
   RedisStoreOptions options = servers_[1]->options();
   options.cluster = true;
+  if (tls_ports_.empty()) return options;
+  options.tls = true;
+  options.tls_ca = ca_;
+  options.servers = {{"127.0.0.1", tls_ports_[1]}};
   return options;
 }
 
@@ -277,6 +306,14 @@ TestCertificates::TestCertificates() {
   run("openssl x509 -req -in " + dir + "/server.csr -CA " + ca() + " -CAkey " + dir +
       "/ca.key -CAcreateserial -days 2 -extfile " + dir + "/extensions -out " + certificate() +
       quiet);
+}
+
+std::vector<std::string> TestCertificates::arguments(int tls_port) const {
+  return {"--tls-port",         std::to_string(tls_port),
+          "--tls-ca-cert-file", ca(),
+          "--tls-cert-file",    certificate(),
+          "--tls-key-file",     key(),
+          "--tls-auth-clients", "optional"};
 }
 
 }  // namespace vitrove::testing
