@@ -1,5 +1,7 @@
 #include "vitrove/redis_store.h"
 
+#include <algorithm>
+
 #include "stores/batch.h"
 #include "stores/builtin_backends.h"
 #include "stores/redis/claims.h"
@@ -54,7 +56,8 @@ class RedisStore final : public EmbeddingStore {
   StoreCapabilities capabilities() const override {
     StoreCapabilities all;
     all.can_remove = all.can_list = all.can_claim = all.can_replace = all.reports_pieces = true;
-    all.max_value_bytes = client_.fleet().max_value_bytes();
+    all.max_value_bytes =
+        std::min(client_.fleet().max_value_bytes(), refusals_.smallest_too_large() - 1);
     return all;
   }
 
@@ -178,7 +181,7 @@ StoreResult RedisStore::put_result(const Command& command, std::uint64_t size, P
   if (!reply.is_error()) return odd_answer().result();
   const Fault fault = fault_of(reply);
   if (fault.status == StoreStatus::too_large) {
-    refusals_.too_large(size, capabilities().max_value_bytes);
+    refusals_.too_large(size);
   } else {
     refusals_.refused(fault);
   }
@@ -197,7 +200,6 @@ std::vector<StoreResult> RedisStore::batch_put_from_multi_buffers(
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const std::uint64_t size = total_bytes(buffers[i]);
     results[i] = {check_value_size(size, limit), size};
-    if (results[i].status == StoreStatus::too_large) refusals_.too_large(size, limit);
     if (!results[i].ok()) continue;
     commands.push_back(put_command(keys[i], buffers[i], size, mode));
     commands.back().key_index = i;

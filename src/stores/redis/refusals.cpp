@@ -21,12 +21,13 @@ void Refusals::accepted() {
   logger()->info("redis store: puts are accepted again");
 }
 
-void Refusals::too_large(std::uint64_t bytes, std::uint64_t limit) {
-  if (said_too_large_.exchange(true)) return;
-  logger()->warn(
-      "redis store: a value of {} bytes is beyond the limit of {} and not put; such values are "
-      "skipped from now on without a word",
-      bytes, limit);
+void Refusals::too_large(std::uint64_t bytes) {
+  std::uint64_t before = smallest_too_large_.load();
+  while (bytes < before && !smallest_too_large_.compare_exchange_weak(before, bytes)) {
+  }
+  if (before != std::numeric_limits<std::uint64_t>::max()) return;
+  logger()->warn("redis store: the server takes no value of {} bytes; such are not put any more",
+                 bytes);
 }
 
 std::string Refusals::detail() const {

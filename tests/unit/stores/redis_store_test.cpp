@@ -285,6 +285,7 @@ TEST_F(RedisStore, SkipsAValueThatTheServerTurnsOutNotToTake) {
     EXPECT_EQ(read_back(*store, keys[i]), value_) << i;
   }
   EXPECT_EQ(to_string(results[2].status), "too_large");
+  EXPECT_EQ(store->capabilities().max_value_bytes, large.size() - 1);
   EXPECT_EQ(exists(*store, keys[2]).status, StoreStatus::absent);
 }
 
