@@ -127,25 +127,45 @@ class RedisCluster:
     BOUNDS = [0, 5461, 10923, 16384]
 
     def __init__(self, folder, password=None, tls=None):
+        self.folder, self.password, self.tls = Path(folder), password, tls
         self.servers = []
         for i in range(3):
-            arguments = ["--cluster-enabled", "yes", "--cluster-port", free_port(),
-                         "--cluster-node-timeout", "3000", "--cluster-require-full-coverage", "no"]
-            if tls:
-                arguments += ["--tls-cluster", "yes"]
-            server = RedisServer(Path(folder) / f"node-{i}", *arguments, password=password, tls=tls)
-            self.servers.append(server)
+            server = self.add_server()
             server("CLUSTER", "ADDSLOTSRANGE", self.BOUNDS[i], self.BOUNDS[i + 1] - 1)
-            server("CLUSTER", "SET-CONFIG-EPOCH", i + 1)
-            if i > 0:
-                first = self.servers[0]
-                bus = first("CONFIG", "GET", "cluster-port")[1]
-                server("CLUSTER", "MEET", "127.0.0.1", first.tls_port or first.port, bus)
         wait_until(self.is_whole, 60, "the cluster to be whole")
+
+    def add_server(self):
+        """One more, which knows the first."""
+        number = len(self.servers)
+        arguments = ["--cluster-enabled", "yes", "--cluster-port", free_port(),
+                     "--cluster-node-timeout", "3000", "--cluster-require-full-coverage", "no"]
+        if self.tls:
+            arguments += ["--tls-cluster", "yes", "--tls-replication", "yes"]
+        if self.password:
+            arguments += ["--masterauth", self.password]
+        server = RedisServer(self.folder / f"node-{number}", *arguments, password=self.password,
+                             tls=self.tls)
+        self.servers.append(server)
+        server("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
+        if number > 0:
+            first = self.servers[0]
+            bus = first("CONFIG", "GET", "cluster-port")[1]
+            server("CLUSTER", "MEET", "127.0.0.1", first.tls_port or first.port, bus)
+        return server
+
+    def add_replica(self, master):
+        replica = self.add_server()
+        master_id = master("CLUSTER", "MYID").decode()
+        wait_until(lambda: master_id.encode() in replica("CLUSTER", "NODES"), 60, "acquaintance")
+        wait_until(self.is_whole, 60, "the cluster to be whole")
+        replica("CLUSTER", "REPLICATE", master_id)
+        wait_until(lambda: b"master_link_status:up" in replica("INFO", "replication"), 60,
+                   "the replica to follow")
+        return replica
 
     def is_whole(self):
         return all(b"cluster_state:ok" in info and b"cluster_slots_ok:16384" in info
-                   and b"cluster_known_nodes:3" in info
+                   and b"cluster_known_nodes:%d" % len(self.servers) in info
                    for info in (server("CLUSTER", "INFO") for server in self.servers))
 
     def url(self, **options):

@@ -57,3 +57,26 @@ def test_masters_die_under_load(start, cluster, golden):  # noqa: F811
 
     wait_until(lambda: all(hits_come(server, seed) for seed in range(4)), 60, "hits to resume")
     wait_until(lambda: server.get("/health").json["status"] == "ok", 60, "to be well again")
+
+
+def test_a_replica_takes_over(start, cluster, golden):  # noqa: F811
+    """B53: after the failover, puts and hits go to the new master."""
+    master = cluster.servers[0]
+    replica = cluster.add_replica(master)
+    server = start("--pool-size", "1MiB", store=cluster.url(timeout="1s", connect_timeout="1s"))
+    with Load([server], golden) as load:
+        load.more(50)
+        master.kill()
+        load.more(50)
+        wait_until(lambda: b"role:master" in replica("INFO", "replication"), 60, "the failover")
+        load.more(50)
+    replica("FLUSHALL")
+
+    def new_master_is_used():
+        server.post("/flush?scope=local")
+        server.encode_ok([png_url(seed) for seed in range(24)])
+        wait_for_puts(server)
+        return replica.values()
+
+    wait_until(new_master_is_used, 60, "puts to reach the new master")
+    wait_until(lambda: all(hits_come(server, seed) for seed in range(24)), 60, "hits")

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int max_sends = 5;
 
-// A server that has said nothing for so long, though a call had no more time, is looked at.
+// A server with which nothing has moved for so long when a call ran out of time is looked at.
 constexpr auto suspicious_silence = std::chrono::milliseconds(100);
 
 void forget_answer(Command& command) {
@@ -62,8 +62,8 @@ void Client::run_jobs(std::vector<Job> jobs, bool follows, Use use, const StoreC
     for (std::size_t i = 0; i < batches.size(); ++i) {
       const Exchange& exchange = *exchanges[i];
       if (exchange.state() == Exchange::State::done) batches[i].lease.give_back();
-      if (exchange.state() == Exchange::State::stopped && !exchange.has_received() &&
-          Clock::now() - exchange.started() >= suspicious_silence) {
+      if (exchange.state() == Exchange::State::stopped &&
+          Clock::now() - exchange.last_moved() >= suspicious_silence) {
         batches[i].node->suspect({StoreStatus::timeout, ETIMEDOUT, "the server is silent"});
       }
       batches[i].progressed = batches[i].jobs.front().command->answered;

@@ -107,7 +107,6 @@ bool Exchange::read_once() {
     return false;
   }
   last_moved_ = Clock::now();
-  has_received_ = true;
   receiver_.received(result.bytes, connection_.buffer());
   if (!connection_.stream().ends_with_short_read()) return true;
   std::size_t room = 0;

@@ -34,9 +34,7 @@ class Exchange {
   // Ends it; commands without an answer get the fault.
   void stop(const Fault& fault) { end(State::stopped, fault); }
 
-  Clock::time_point started() const { return started_; }
   Clock::time_point last_moved() const { return last_moved_; }
-  bool has_received() const { return has_received_; }
 
  private:
   void send();
@@ -53,9 +51,7 @@ class Exchange {
   Sender sender_;
   Receiver receiver_;
   State state_ = State::running;
-  const Clock::time_point started_ = Clock::now();
-  Clock::time_point last_moved_ = started_;
-  bool has_received_ = false;
+  Clock::time_point last_moved_ = Clock::now();
   bool send_blocked_ = false;
   bool may_read_more_ = false;     // TLS: bytes may be left that poll() knows nothing of
   bool read_awaits_room_ = false;  // TLS: the read goes on when something can be written

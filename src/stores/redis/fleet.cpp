@@ -145,9 +145,9 @@ void Fleet::keep_once(const std::stop_token& stop) {
   auto next = Clock::now() + longest_rest;
   for (const NodePtr& node : all_nodes()) next = std::min(next, node->tend(Clock::now(), stop));
   if (is_cluster()) {
-    const bool is_wanted = was_rung || !was_attempted_ || !map_ || !is_all_up();
-    if (is_wanted && Clock::now() >= next_learn_) learn(stop);
-    if (is_wanted) next = std::min(next, next_learn_);
+    wants_map_ = wants_map_ || was_rung || !is_all_up();
+    if (wants_map_ && Clock::now() >= next_learn_) learn(stop);
+    if (wants_map_) next = std::min(next, next_learn_);
   }
   {
     std::lock_guard lock(mutex_);
@@ -161,7 +161,9 @@ void Fleet::keep_once(const std::stop_token& stop) {
 void Fleet::learn(const std::stop_token& stop) {
   next_learn_ = Clock::now() + learn_interval;
   for (const NodePtr& node : all_nodes()) {
-    if (node->state() == Node::State::up && learn_from(*node, stop)) return;
+    if (node->state() != Node::State::up || !learn_from(*node, stop)) continue;
+    wants_map_ = false;
+    return;
   }
   // Nobody left who knows: back to those that the URL names.
   for (const auto& [host, port] : settings_->options.servers) node_at({host, port});

@@ -76,7 +76,9 @@ class Fleet {
   std::map<Endpoint, NodePtr> nodes_;  // named by the URL, the map or a redirect
   std::shared_ptr<const SlotMap> map_;
   bool was_attempted_ = false;
-  Clock::time_point next_learn_ = Clock::time_point::min();  // the keeper's alone
+  // The keeper's alone.
+  bool wants_map_ = true;
+  Clock::time_point next_learn_ = Clock::time_point::min();
 
   std::jthread keeper_;  // last: it uses all of the above
 };
