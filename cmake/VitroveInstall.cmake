@@ -11,7 +11,7 @@ target_include_directories(vitrove PUBLIC
   "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
   "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
 target_link_libraries(vitrove PUBLIC Threads::Threads ${CMAKE_DL_LIBS}
-  PRIVATE OpenSSL::Crypto spdlog::spdlog JPEG::JPEG CURL::libcurl ZLIB::ZLIB
+  PRIVATE OpenSSL::SSL OpenSSL::Crypto spdlog::spdlog JPEG::JPEG CURL::libcurl ZLIB::ZLIB
   "$<BUILD_INTERFACE:PkgConfig::SPNG>" "$<BUILD_INTERFACE:PkgConfig::WEBP>")
 if(VITROVE_SANITIZE)
   target_link_options(vitrove PUBLIC "$<BUILD_INTERFACE:-fsanitize=${VITROVE_SANITIZE}>")

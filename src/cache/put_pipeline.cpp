@@ -217,7 +217,7 @@ class PutQueue::Call final : public LaneCall {
     const std::uint64_t limit = can.max_value_bytes;
     const auto too_large =
         std::erase_if(values, [&](const Outgoing& value) { return value.job->bytes > limit; });
-    tier.puts().record_faults(too_large, std::string(to_string(StoreStatus::too_large)));
+    tier.skipped_too_large(too_large, limit);
     if (mode == PutMode::replace && !can.can_replace) {
       make_way(values, can, context);
       mode = PutMode::if_absent;

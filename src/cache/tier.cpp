@@ -105,6 +105,14 @@ void Tier::report(Direction direction, bool fault) {
   }
 }
 
+void Tier::skipped_too_large(std::size_t values, std::uint64_t limit) {
+  if (values == 0) return;
+  puts_.record_faults(values, std::string(to_string(StoreStatus::too_large)));
+  if (said_too_large_.exchange(true)) return;
+  logger()->warn("store {}: values beyond the limit of {} bytes are not put; said once", name_,
+                 limit);
+}
+
 bool Tier::is_fault(std::span<const StoreResult> results) {
   return std::ranges::all_of(results, [](const StoreResult& result) { return result.is_fault(); });
 }

@@ -8,6 +8,7 @@
 // Shared by the controller and by its running calls. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -68,6 +69,9 @@ class Tier {
   bool is_bad(const EmbeddingKey& key) const;      // replace it
   bool is_avoided(const EmbeddingKey& key) const;  // and do not read it now
 
+  // Puts that the store would refuse, and is not asked for. Counted; said once.
+  void skipped_too_large(std::size_t values, std::uint64_t limit);
+
   OpStats& gets() { return gets_; }
   OpStats& puts() { return puts_; }
   OpStats& exists() { return exists_; }
@@ -86,6 +90,7 @@ class Tier {
   Breaker read_breaker_;
   Breaker write_breaker_;
   LogThrottle throttle_{std::chrono::seconds(10)};
+  std::atomic<bool> said_too_large_{false};
   OpStats gets_, puts_, exists_, removes_;
 
   mutable std::mutex bad_mutex_;

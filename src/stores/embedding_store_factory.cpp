@@ -47,6 +47,12 @@ EmbeddingStoreFactory EmbeddingStoreFactory::with_builtins() {
   EmbeddingStoreFactory factory;
   factory.register_backend({"memory"}, create_memory_store);
   factory.register_backend({"file"}, create_file_store);
+  // The last ones only to be refused with a clear line.
+  factory.register_backend(
+      {"redis", "rediss", "valkey", "valkeys", "redis+cluster", "rediss+cluster", "valkey+cluster",
+       "valkeys+cluster", "redis+sentinel", "rediss+sentinel", "redis-sentinel", "rediss-sentinel",
+       "valkey+sentinel", "valkeys+sentinel"},
+      create_redis_store);
   return factory;
 }
 

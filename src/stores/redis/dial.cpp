@@ -1,0 +1,193 @@
+#include "stores/redis/dial.h"
+
+#include <cerrno>
+#include <charconv>
+#include <system_error>
+#include <vector>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include "stores/redis/errors.h"
+#include "stores/redis/exchange.h"
+#include "stores/redis/resolver.h"
+
+namespace vitrove::redis {
+namespace {
+
+Fault system_fault(const char* what, int error_number) {
+  return {StoreStatus::unavailable, error_number,
+          std::string(what) + ": " + std::generic_category().message(error_number)};
+}
+
+// Without delay, and noticing at last when the other side is gone without a word.
+void tune(int socket) {
+  const int on = 1;
+  ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+}
+
+Fault wait_connected(int socket, Clock::time_point deadline, const std::stop_token& cancel) {
+  const pollfd awaited{socket, POLLOUT, 0};
+  switch (Waiter(cancel).wait({&awaited, 1}, deadline)) {
+    case Waiter::Woken::timeout:
+      return {StoreStatus::timeout, ETIMEDOUT, "no connection in time"};
+    case Waiter::Woken::cancelled:
+      return {StoreStatus::cancelled, 0, "cancelled"};
+    case Waiter::Woken::ready:
+      break;
+  }
+  int error = 0;
+  socklen_t size = sizeof error;
+  if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
+  return error == 0 ? Fault{} : system_fault("cannot connect", error);
+}
+
+Fault connect_to(const Address& address, Clock::time_point deadline, const std::stop_token& cancel,
+                 UniqueFd& socket) {
+  socket.reset(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket) return system_fault("no socket", errno);
+  const auto* const target = reinterpret_cast<const sockaddr*>(&address.storage);
+  if (::connect(socket.get(), target, address.length) != 0) {
+    if (errno != EINPROGRESS) return system_fault("cannot connect", errno);
+    if (Fault fault = wait_connected(socket.get(), deadline, cancel)) return fault;
+  }
+  tune(socket.get());
+  return {};
+}
+
+// The first address that answers.
+UniqueFd connect_to_any(const std::vector<Address>& addresses, Clock::time_point deadline,
+                        const std::stop_token& cancel, Fault& fault) {
+  UniqueFd socket;
+  for (const Address& address : addresses) {
+    fault = connect_to(address, deadline, cancel, socket);
+    if (!fault) return socket;
+  }
+  return UniqueFd();
+}
+
+// The commands that make a connection ready, sent at once.
+class Greeting {
+ public:
+  explicit Greeting(const RedisStoreOptions& options) : options_(options) {
+    if (!options.password.empty() || !options.user.empty()) {
+      login_.head = options.user.empty() ? encode_command({"AUTH", options.password})
+                                         : encode_command({"AUTH", options.user, options.password});
+      all_.push_back(&login_);
+    }
+    hello_.head = encode_command({"HELLO"});
+    all_.push_back(&hello_);
+    select_.head = encode_command({"SELECT", std::to_string(options.database)});
+    if (options.database != 0) all_.push_back(&select_);
+    limit_.head = encode_command({"CONFIG", "GET", "proto-max-bulk-len"});
+    ping_.head = encode_command({"PING"});
+    all_.push_back(&limit_);
+    all_.push_back(&ping_);
+  }
+
+  const std::vector<Command*>& commands() const { return all_; }
+
+  // After the answers have come.
+  Fault verdict() const {
+    // The server's text may repeat what it was told, and so a password.
+    if (login_.answered && login_.reply.is_error()) {
+      return {StoreStatus::denied, EACCES,
+              "login refused (" + std::string(login_.reply.error_code()) + ")"};
+    }
+    if (Fault fault = check_mode(fact("mode"))) return fault;
+    for (const Command* command : {&select_, &ping_}) {
+      if (command->reply.is_error()) return fault_of(command->reply);
+    }
+    return {};
+  }
+
+  // Managed servers often hide their configuration; then nothing.
+  std::optional<std::uint64_t> max_value_bytes() const {
+    const auto& pair = limit_.reply.elements;
+    std::uint64_t bytes = 0;
+    if (pair.size() != 2) return std::nullopt;
+    const std::string& text = pair[1].text;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
+    if (error != std::errc{} || bytes == 0) return std::nullopt;
+    return bytes;
+  }
+
+ private:
+  // Of what HELLO tells; empty for servers that do not know it (before Redis 6).
+  std::string_view fact(std::string_view name) const {
+    const auto& facts = hello_.reply.elements;
+    for (std::size_t i = 0; i + 1 < facts.size(); i += 2) {
+      if (facts[i].text == name) return facts[i + 1].text;
+    }
+    return {};
+  }
+
+  Fault check_mode(std::string_view mode) const {
+    if (mode == "sentinel") {
+      return {StoreStatus::denied, 0,
+              "this is a Sentinel, which is not supported: name the server itself"};
+    }
+    if (mode == "cluster" && !options_.cluster) {
+      return {StoreStatus::denied, 0,
+              "this is a node of a cluster: write redis+cluster:// (or rediss+cluster://)"};
+    }
+    if (mode == "standalone" && options_.cluster) {
+      return {StoreStatus::denied, 0, "this is no cluster: write redis:// (or rediss://)"};
+    }
+    return {};
+  }
+
+  const RedisStoreOptions& options_;
+  Command login_;
+  Command hello_;
+  Command select_;
+  Command limit_;
+  Command ping_;
+  std::vector<Command*> all_;
+};
+
+void greet(Dialed& dialed, const Settings& settings, const StoreContext& context) {
+  const Greeting greeting(settings.options);
+  std::vector<std::unique_ptr<Exchange>> exchange;
+  exchange.push_back(std::make_unique<Exchange>(*dialed.connection, greeting.commands(), context));
+  drive(exchange, context, settings.options.connect_timeout);
+  const auto& commands = greeting.commands();
+  for (const Command* command : commands) {
+    if (command->fault) dialed.fault = command->fault;
+  }
+  // Refused clients get an error before the connection is closed.
+  const Reply& first = commands.front()->reply;
+  if (dialed.fault && first.is_error() && commands.front()->answered) {
+    dialed.fault = fault_of(first);
+    dialed.fault.detail = std::string(first.error_code()) + " after connecting";
+  }
+  if (!dialed.fault) dialed.fault = greeting.verdict();
+  dialed.max_value_bytes = greeting.max_value_bytes();
+}
+
+}  // namespace
+
+Dialed dial(const Endpoint& endpoint, const Settings& settings, Clock::time_point deadline,
+            const std::stop_token& cancel) {
+  Dialed dialed;
+  const auto addresses = resolve(endpoint, deadline, cancel, dialed.fault);
+  if (dialed.fault) return dialed;
+  UniqueFd socket = connect_to_any(addresses, deadline, cancel, dialed.fault);
+  if (dialed.fault) return dialed;
+  std::unique_ptr<Stream> stream = settings.tls
+                                       ? settings.tls->handshake(std::move(socket), endpoint.host,
+                                                                 deadline, cancel, dialed.fault)
+                                       : make_plain_stream(std::move(socket));
+  if (!stream) return dialed;
+  dialed.connection = std::make_unique<Connection>(std::move(stream));
+  StoreContext context;
+  context.deadline = deadline;
+  context.cancel = cancel;
+  greet(dialed, settings, context);
+  if (dialed.fault) dialed.connection.reset();
+  return dialed;
+}
+
+}  // namespace vitrove::redis

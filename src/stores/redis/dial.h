@@ -1,0 +1,22 @@
+// A new connection, ready for use: name, TCP, TLS, login, database.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "stores/redis/connection.h"
+#include "stores/redis/endpoint.h"
+#include "stores/redis/settings.h"
+
+namespace vitrove::redis {
+
+struct Dialed {
+  std::unique_ptr<Connection> connection;  // null: see `fault`
+  Fault fault;
+  std::optional<std::uint64_t> max_value_bytes;  // the server's own limit, where it tells
+};
+
+Dialed dial(const Endpoint& endpoint, const Settings& settings, Clock::time_point deadline,
+            const std::stop_token& cancel);
+
+}  // namespace vitrove::redis

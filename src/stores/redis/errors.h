@@ -1,0 +1,26 @@
+// What the errors of a server mean in the words of the store contract.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "stores/redis/fault.h"
+#include "stores/redis/resp.h"
+
+namespace vitrove::redis {
+
+// Of an error reply to an ordinary command. The detail is the server's text, printable and short.
+Fault fault_of(const Reply& error);
+
+// Of an answer that the command cannot have.
+Fault odd_answer();
+
+// MOVED or ASK: the slot has to be asked for elsewhere.
+struct Redirect {
+  bool is_ask = false;
+  std::string host;  // empty: that of the server which says so
+  int port = 0;
+};
+std::optional<Redirect> redirect_of(const Reply& error);
+
+}  // namespace vitrove::redis

@@ -1,0 +1,199 @@
+#include "stores/redis/node.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <utility>
+
+#include "stores/batch.h"
+#include "stores/redis/errors.h"
+#include "stores/redis/exchange.h"
+
+namespace vitrove::redis {
+namespace {
+
+constexpr auto check_interval = std::chrono::seconds(1);
+constexpr auto first_pause = std::chrono::milliseconds(50);
+constexpr auto longest_pause = std::chrono::seconds(5);
+
+bool tells_about_server(const Fault& fault) {
+  return fault.status == StoreStatus::unavailable || fault.status == StoreStatus::denied;
+}
+
+}  // namespace
+
+Node::Node(Endpoint endpoint, std::shared_ptr<const Settings> settings,
+           std::function<void()> on_change)
+    : endpoint_(std::move(endpoint)),
+      settings_(std::move(settings)),
+      on_change_(std::move(on_change)),
+      max_value_bytes_(std::numeric_limits<std::uint64_t>::max()) {}
+
+Node::State Node::state() const {
+  std::lock_guard lock(mutex_);
+  return state_;
+}
+
+Fault Node::fault() const {
+  std::lock_guard lock(mutex_);
+  return fault_;
+}
+
+Node::Lease Node::lease(Use use, const StoreContext& context, Fault& fault) {
+  std::unique_ptr<Connection> connection;
+  if (!take_place(use, context, fault, connection)) return {};
+  Lease lease(this, use);  // gives the place back if nothing comes of it
+  while (connection && !connection->is_quiet()) connection = next_idle();
+  if (!connection) {
+    const auto latest = Clock::now() + settings_->options.connect_timeout;
+    connection = connect(std::min(context.deadline, latest), context.cancel, fault);
+    if (fault.status == StoreStatus::timeout && Clock::now() >= latest) suspect(fault);
+    if (tells_about_server(fault)) suspect(fault);
+  }
+  lease.hold(std::move(connection));
+  return lease;
+}
+
+bool Node::take_place(Use use, const StoreContext& context, Fault& fault,
+                      std::unique_ptr<Connection>& idle) {
+  const std::uint32_t most = settings_->options.pool;
+  const auto is_free = [&] {
+    return state_ == State::down ||
+           (leased_ < most && (use == Use::read || leased_to_write_ < most / 2));
+  };
+  std::unique_lock lock(mutex_);
+  if (!changed_.wait_until(lock, context.cancel, context.deadline, is_free)) {
+    const bool left = context.cancel.stop_requested();
+    fault = {left ? StoreStatus::cancelled : StoreStatus::timeout, 0, "no connection was free"};
+    return false;
+  }
+  if (state_ == State::down) {
+    fault = {StoreStatus::unavailable, fault_.error_number, fault_.detail};
+    return false;
+  }
+  ++leased_;
+  if (use == Use::write) ++leased_to_write_;
+  if (!idle_.empty()) {
+    idle = std::move(idle_.back());
+    idle_.pop_back();
+  }
+  return true;
+}
+
+std::unique_ptr<Connection> Node::next_idle() {
+  std::lock_guard lock(mutex_);
+  if (idle_.empty()) return nullptr;
+  auto connection = std::move(idle_.back());
+  idle_.pop_back();
+  return connection;
+}
+
+void Node::take_back(Use use, std::unique_ptr<Connection> connection) {
+  if (connection) connection->set_used();
+  {
+    std::lock_guard lock(mutex_);
+    --leased_;
+    if (use == Use::write) --leased_to_write_;
+    // Of a server that went away meanwhile, what still works is not to be trusted.
+    if (connection && state_ == State::up) idle_.push_back(std::move(connection));
+  }
+  changed_.notify_all();
+}
+
+std::unique_ptr<Connection> Node::connect(Clock::time_point deadline, const std::stop_token& cancel,
+                                          Fault& fault) {
+  Dialed dialed = dial(endpoint_, *settings_, deadline, cancel);
+  fault = dialed.fault;
+  if (dialed.connection) came_up(dialed);
+  return std::move(dialed.connection);
+}
+
+void Node::came_up(const Dialed& dialed) {
+  if (dialed.max_value_bytes) max_value_bytes_ = *dialed.max_value_bytes;
+  {
+    std::lock_guard lock(mutex_);
+    if (std::exchange(state_, State::up) == State::up) return;
+    fault_ = {};
+  }
+  changed_.notify_all();
+  logger()->info("redis store {}: connected", endpoint_.text());
+  on_change_();
+}
+
+void Node::suspect(const Fault& fault) {
+  std::vector<std::unique_ptr<Connection>> closed;  // without the lock
+  {
+    std::lock_guard lock(mutex_);
+    if (std::exchange(state_, State::down) == State::down) return;
+    fault_ = fault;
+    closed.swap(idle_);
+    next_tend_ = Clock::now();
+  }
+  changed_.notify_all();
+  throttle_.log(spdlog::level::warn, "redis store {}: {}; tried again in the background",
+                endpoint_.text(), fault.detail);
+  on_change_();
+}
+
+Clock::time_point Node::tend(Clock::time_point now, const std::stop_token& cancel) {
+  bool is_up = false;
+  {
+    std::lock_guard lock(mutex_);
+    if (now < next_tend_) return next_tend_;
+    is_up = state_ == State::up;
+  }
+  Fault fault;
+  if (is_up && !answers_ping(cancel, fault)) {
+    suspect(fault);
+    is_up = false;
+  }
+  if (!is_up) probe(cancel);
+  std::lock_guard lock(mutex_);
+  next_tend_ = Clock::now() + (state_ == State::up ? check_interval : next_pause());
+  return next_tend_;
+}
+
+bool Node::answers_ping(const std::stop_token& cancel, Fault& fault) {
+  StoreContext context;
+  context.cancel = cancel;
+  context.deadline = Clock::now() + settings_->options.timeout;
+  if (!watch_ || !watch_->is_quiet()) {
+    watch_ = connect(Clock::now() + settings_->options.connect_timeout, cancel, fault);
+    return watch_ != nullptr;
+  }
+  Command ping;
+  ping.head = encode_command({"PING"});
+  std::vector<std::unique_ptr<Exchange>> exchange;
+  exchange.push_back(std::make_unique<Exchange>(*watch_, std::vector{&ping}, context));
+  drive(exchange, context, settings_->options.timeout);
+  if (exchange.front()->state() == Exchange::State::done) {
+    if (!ping.reply.is_error()) return true;
+    fault = fault_of(ping.reply);
+  } else {
+    fault = ping.fault;
+  }
+  watch_.reset();
+  return false;
+}
+
+void Node::probe(const std::stop_token& cancel) {
+  Fault fault;
+  watch_ = connect(Clock::now() + settings_->options.connect_timeout, cancel, fault);
+  if (watch_) {
+    pause_ = {};
+    return;
+  }
+  if (cancel.stop_requested()) return;
+  suspect(fault);
+  std::lock_guard lock(mutex_);
+  fault_ = fault;
+}
+
+// Twice as long each time, and never at the same moment as others who lost the same server.
+Clock::duration Node::next_pause() {
+  pause_ = std::clamp<Clock::duration>(pause_ * 2, first_pause, longest_pause);
+  return std::chrono::duration_cast<Clock::duration>(
+      pause_ * std::uniform_real_distribution<double>(0.5, 1.0)(random_));
+}
+
+}  // namespace vitrove::redis

@@ -1,0 +1,104 @@
+// One server: a small pool of connections to it, and whether it is there.
+//
+// While the server is away nobody waits for it: lease() fails at once, and only the keeper's
+// probe() tries again. All methods are thread-safe.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <vector>
+
+#include "base/log.h"
+#include "stores/redis/dial.h"
+
+namespace vitrove::redis {
+
+enum class Use : std::uint8_t { read, write };
+
+class Node {
+ public:
+  // `on_change` is called, from any thread, when the server goes away or comes back.
+  Node(Endpoint endpoint, std::shared_ptr<const Settings> settings,
+       std::function<void()> on_change);
+
+  // A connection that is the holder's own until it is given back; without a word it is closed.
+  class Lease {
+   public:
+    Lease() = default;
+    Lease(Node* node, Use use) : node_(node), use_(use) {}
+    Lease(Lease&& other) noexcept
+        : node_(std::exchange(other.node_, nullptr)),
+          use_(other.use_),
+          connection_(std::move(other.connection_)) {}
+    Lease& operator=(Lease&&) = delete;
+    ~Lease() {
+      if (node_ != nullptr) node_->take_back(use_, nullptr);
+    }
+
+    void hold(std::unique_ptr<Connection> connection) { connection_ = std::move(connection); }
+    Connection& connection() { return *connection_; }
+    // It owes no answer.
+    void give_back() { std::exchange(node_, nullptr)->take_back(use_, std::move(connection_)); }
+    explicit operator bool() const { return connection_ != nullptr; }
+
+   private:
+    Node* node_ = nullptr;
+    Use use_ = Use::read;
+    std::unique_ptr<Connection> connection_;
+  };
+
+  // Waits until one is free, or makes one. Empty with `fault` filled in when there is none.
+  Lease lease(Use use, const StoreContext& context, Fault& fault);
+
+  // The server cannot be reached, or does not answer. Connections that wait for use are closed.
+  void suspect(const Fault& fault);
+
+  // The keeper's: asks a server that is there for a sign of life, and connects to one that is not.
+  // Returns when it wants to be called again.
+  Clock::time_point tend(Clock::time_point now, const std::stop_token& cancel);
+
+  enum class State { unknown, up, down };
+  State state() const;
+  Fault fault() const;  // when down
+  const Endpoint& endpoint() const { return endpoint_; }
+  // The server's own limit, or the largest number when it does not tell.
+  std::uint64_t max_value_bytes() const { return max_value_bytes_.load(); }
+
+ private:
+  bool take_place(Use use, const StoreContext& context, Fault& fault,
+                  std::unique_ptr<Connection>& idle);
+  std::unique_ptr<Connection> next_idle();
+  void take_back(Use use, std::unique_ptr<Connection> connection);
+  std::unique_ptr<Connection> connect(Clock::time_point deadline, const std::stop_token& cancel,
+                                      Fault& fault);
+  void came_up(const Dialed& dialed);
+  bool answers_ping(const std::stop_token& cancel, Fault& fault);
+  void probe(const std::stop_token& cancel);
+  Clock::duration next_pause();
+
+  const Endpoint endpoint_;
+  const std::shared_ptr<const Settings> settings_;
+  const std::function<void()> on_change_;
+  std::atomic<std::uint64_t> max_value_bytes_;
+  LogThrottle throttle_{std::chrono::minutes(1)};
+
+  mutable std::mutex mutex_;
+  std::condition_variable_any changed_;
+  State state_ = State::unknown;
+  Fault fault_;
+  std::vector<std::unique_ptr<Connection>> idle_;  // used last at the end
+  std::uint32_t leased_ = 0;
+  std::uint32_t leased_to_write_ = 0;
+  Clock::time_point next_tend_ = Clock::time_point::min();
+
+  // The keeper's alone.
+  std::unique_ptr<Connection> watch_;
+  Clock::duration pause_{};
+  std::minstd_rand random_{std::random_device{}()};
+};
+
+}  // namespace vitrove::redis

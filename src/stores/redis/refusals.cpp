@@ -1,0 +1,38 @@
+#include "stores/redis/refusals.h"
+
+namespace vitrove::redis {
+
+void Refusals::refused(const Fault& fault) {
+  {
+    std::lock_guard lock(mutex_);
+    detail_ = "puts are refused: " + fault.detail;
+    is_refusing_ = true;
+  }
+  throttle_.log(spdlog::level::warn, "redis store: puts are refused: {}", fault.detail);
+}
+
+void Refusals::accepted() {
+  if (!is_refusing_.load(std::memory_order_relaxed)) return;
+  {
+    std::lock_guard lock(mutex_);
+    if (!is_refusing_.exchange(false)) return;
+    detail_.clear();
+  }
+  logger()->info("redis store: puts are accepted again");
+}
+
+void Refusals::too_large(std::uint64_t bytes) {
+  std::uint64_t before = smallest_too_large_.load();
+  while (bytes < before && !smallest_too_large_.compare_exchange_weak(before, bytes)) {
+  }
+  if (before != std::numeric_limits<std::uint64_t>::max()) return;
+  logger()->warn("redis store: the server takes no value of {} bytes; such are not put any more",
+                 bytes);
+}
+
+std::string Refusals::detail() const {
+  std::lock_guard lock(mutex_);
+  return detail_;
+}
+
+}  // namespace vitrove::redis

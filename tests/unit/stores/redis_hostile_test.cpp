@@ -1,0 +1,298 @@
+// A "Redis" that says what it likes: nothing it says makes a value out of what is none, takes our
+// memory, or reaches the next command (field cases B56, B86).
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include "base/unique_fd.h"
+#include "contract/recording_observer.h"
+#include "contract/test_values.h"
+#include "redis_server.h"
+
+namespace vitrove::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using Words = std::vector<std::string>;
+
+// Answers each command with the bytes that `script` makes of it; nothing hangs up. What belongs to
+// the greeting is answered as a server would.
+class ScriptedServer {
+ public:
+  using Script = std::function<std::optional<std::string>(const Words&)>;
+
+  explicit ScriptedServer(Script script, std::size_t step = 1 << 20)
+      : script_(std::move(script)), step_(step) {
+    listener_.reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    if (::bind(listener_.get(), any, size) != 0 || ::listen(listener_.get(), 64) != 0 ||
+        ::getsockname(listener_.get(), any, &size) != 0) {
+      throw std::runtime_error("cannot listen");
+    }
+    port_ = ntohs(address.sin_port);
+    acceptor_ = std::jthread([this](const std::stop_token& stop) { accept_all(stop); });
+  }
+  ~ScriptedServer() {
+    acceptor_.request_stop();
+    acceptor_.join();
+    talks_.clear();
+  }
+
+  RedisStoreOptions options() const {
+    RedisStoreOptions options;
+    options.servers = {{"127.0.0.1", port_}};
+    options.timeout = std::chrono::seconds(20);
+    options.connect_timeout = std::chrono::seconds(20);
+    return options;
+  }
+
+ private:
+  void accept_all(const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      if (!is_readable(listener_.get())) continue;
+      const int socket = ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC);
+      if (socket < 0) continue;
+      talks_.emplace_back([this, socket](const std::stop_token& end) { talk(socket, end); });
+    }
+  }
+
+  static bool is_readable(int socket) {
+    pollfd awaited{socket, POLLIN, 0};
+    return ::poll(&awaited, 1, 20) > 0;
+  }
+
+  void talk(int raw, const std::stop_token& end) {
+    const UniqueFd socket(raw);
+    redis::ReplyBuilder builder;  // commands are arrays of strings, too
+    std::string held;
+    while (!end.stop_requested()) {
+      if (!is_readable(socket.get())) continue;
+      std::array<char, 65536> buffer;
+      const ssize_t count = ::recv(socket.get(), buffer.data(), buffer.size(), 0);
+      if (count <= 0) return;
+      held.append(buffer.data(), static_cast<std::size_t>(count));
+      std::string_view rest = held;
+      while (!rest.empty() && builder.feed(rest) == redis::Parsed::complete) {
+        Words words;
+        for (const redis::Reply& word : builder.take().elements) words.push_back(word.text);
+        const auto answer = answer_to(words);
+        if (!answer || !say(socket.get(), *answer)) return;
+      }
+      held = std::string(rest);
+    }
+  }
+
+  std::optional<std::string> answer_to(const Words& words) {
+    if (words[0] == "PING") return "+PONG\r\n";
+    if (words[0] == "HELLO" || words[0] == "CONFIG") return "-ERR unknown command\r\n";
+    return script_(words);
+  }
+
+  bool say(int socket, std::string_view bytes) const {
+    while (!bytes.empty()) {
+      const std::size_t count = std::min(step_, bytes.size());
+      if (::send(socket, bytes.data(), count, MSG_NOSIGNAL) != static_cast<ssize_t>(count)) {
+        return false;
+      }
+      bytes.remove_prefix(count);
+    }
+    return true;
+  }
+
+  const Script script_;
+  const std::size_t step_;
+  UniqueFd listener_;
+  int port_ = 0;
+  std::vector<std::jthread> talks_;
+  std::jthread acceptor_;
+};
+
+std::string bulk(std::string_view bytes) {
+  return "$" + std::to_string(bytes.size()) + "\r\n" + std::string(bytes) + "\r\n";
+}
+
+const std::string value(1000, 'v');
+
+StoreResult get_from(ScriptedServer& server, Bytes& bytes) {
+  const auto store = make_redis_store(server.options());
+  StoreContext context;
+  context.deadline = std::chrono::steady_clock::now() + milliseconds(300);
+  return get_one(*store, key_number(1), bytes, context);
+}
+
+TEST(HostileRedis, IsNeverBelieved) {
+  const std::vector<std::string> answers = {
+      "",                                  // nothing at all
+      "garbage\r\n",                       //
+      std::string(100'000, 'x'),           // a line without an end
+      "$1000\r\n" + value.substr(0, 999),  // a byte short
+      "$1000\r\n" + value + "xx",          // no line end
+      "$1000\r\n" + value + "\rx",         //
+      "$999\r\n" + value + "\r\n",         // longer than it says
+      "$1001\r\n" + value + "\r\n",        // shorter than it says
+      "$9999999999999999999\r\n",          //
+      "$1099511627777\r\n",                //
+      "$-2\r\n",                           //
+      "*1\r\n" + bulk(value),              // another kind
+      "*1000000000\r\n",                   //
+      "+" + value + "\r\n",                //
+      ":1000\r\n",                         //
+      "-ERR " + value + "\r\n",            //
+      "%1\r\n+a\r\n+b\r\n",                // RESP3
+      bulk(""),                            //
+      "$-1\r\n",                           //
+  };
+  for (const std::string& answer : answers) {
+    ScriptedServer server([&](const Words&) { return answer; });
+    Bytes bytes(1000);
+    EXPECT_FALSE(get_from(server, bytes).ok()) << answer.substr(0, 40);
+  }
+}
+
+TEST(HostileRedis, IsUnderstoodHoweverSlowlyItSpeaks) {
+  for (const std::size_t step : {1u, 3u, 500u}) {
+    ScriptedServer server([](const Words&) { return bulk(value); }, step);
+    const auto store = make_redis_store(server.options());
+    const auto keys = key_numbers(5);
+    std::vector<Bytes> bytes(5, Bytes(1000));
+    bytes[2].resize(999);
+    const std::vector<MutableBuffer> buffers(bytes.begin(), bytes.end());
+    const auto results = store->batch_get(keys, buffers, {});
+    for (const std::size_t i : {0u, 1u, 3u, 4u}) {
+      EXPECT_TRUE(results[i].ok()) << i;
+      EXPECT_EQ(bytes[i], Bytes(1000, std::byte{'v'}));
+    }
+    EXPECT_EQ(results[2].status, StoreStatus::size_mismatch);
+    EXPECT_EQ(results[2].size, 1000u);
+  }
+}
+
+TEST(HostileRedis, CannotAnswerACommandThatWasNotAsked) {
+  // Each answer comes with a second one, which would be the answer to the next command.
+  const std::string wrong(1000, 'w');
+  ScriptedServer server([&](const Words&) { return bulk(value) + bulk(wrong); });
+  const auto store = make_redis_store(server.options());
+  for (int round = 0; round < 20; ++round) {
+    Bytes bytes(1000);
+    const StoreResult result = get_one(*store, key_number(1), bytes);
+    if (result.ok()) {
+      EXPECT_EQ(bytes, Bytes(1000, std::byte{'v'})) << round;
+    }
+  }
+}
+
+TEST(HostileRedis, SpoilsNoAnswerThatCameBefore) {
+  // Two answers, then nonsense: the first two stand, the others are faults.
+  std::atomic<int> asked{0};
+  ScriptedServer server([&](const Words&) { return asked++ < 2 ? bulk(value) : "nonsense\r\n"; });
+  const auto store = make_redis_store(server.options());
+  const auto keys = key_numbers(4);
+  std::vector<Bytes> bytes(4, Bytes(1000));
+  const std::vector<MutableBuffer> buffers(bytes.begin(), bytes.end());
+  const auto results = store->batch_get(keys, buffers, {});
+  EXPECT_TRUE(results[0].ok());
+  EXPECT_TRUE(results[1].ok());
+  EXPECT_TRUE(results[2].is_fault());
+  EXPECT_TRUE(results[3].is_fault());
+}
+
+TEST(HostileRedis, IsAskedAgainWhenItHangsUpInTheMiddleOfABatch) {
+  // Every third command ends the connection; the rest is asked for on a new one.
+  std::atomic<int> asked{0};
+  ScriptedServer server([&](const Words&) -> std::optional<std::string> {
+    if (++asked % 3 == 0) return std::nullopt;
+    return bulk(value);
+  });
+  const auto store = make_redis_store(server.options());
+  const auto keys = key_numbers(6);
+  std::vector<Bytes> bytes(6, Bytes(1000));
+  const std::vector<MutableBuffer> buffers(bytes.begin(), bytes.end());
+  std::vector<MutableBufferList> lists;
+  for (const MutableBuffer& buffer : buffers) lists.emplace_back(&buffer, 1);
+  RecordingObserver observer(lists);
+  StoreContext context;
+  context.observer = &observer;
+  const auto results = store->batch_get_into_multi_buffers(keys, lists, context);
+  EXPECT_EQ(observer.complaints(), 0);
+  for (const StoreResult& result : results) EXPECT_EQ(to_string(result.status), "ok");
+}
+
+TEST(HostileRedis, MakesNobodyFollowRedirectsForEver) {
+  std::atomic<int> asked{0};
+  std::atomic<int> port{0};
+  ScriptedServer server([&](const Words& words) -> std::optional<std::string> {
+    const std::string number = std::to_string(port);
+    if (words[0] != "CLUSTER") {
+      ++asked;
+      return "-MOVED 1 :" + number + "\r\n";
+    }
+    return "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n" + bulk("127.0.0.1") + ":" + number + "\r\n";
+  });
+  port = server.options().servers[0].second;
+  RedisStoreOptions options = server.options();
+  options.cluster = true;
+  const auto store = make_redis_store(options);
+  EXPECT_TRUE(eventually([&] { return exists(*store, key_number(1)).error_number == EREMOTE; }));
+  EXPECT_LT(asked, 20);
+}
+
+TEST(HostileRedis, CannotMakeAListEndlessForACallerWhoLeaves) {
+  std::atomic<int> asked{0};
+  std::stop_source leave;
+  ScriptedServer server([&](const Words& words) -> std::optional<std::string> {
+    if (words[0] != "SCAN") return ":300\r\n";
+    if (++asked == 50) leave.request_stop();
+    return "*2\r\n" + bulk("7") + "*2\r\n" + bulk("vitrove:" + key_number(1).text()) +
+           bulk("vitrove:junk");
+  });
+  const auto store = make_redis_store(server.options());
+  StoreContext context;
+  context.cancel = leave.get_token();
+  int visits = 0;
+  const StoreResult result = store->list(
+      {},
+      [&](const ListedValue&) {
+        ++visits;
+        return true;
+      },
+      context);
+  EXPECT_EQ(result.status, StoreStatus::cancelled);
+  EXPECT_EQ(visits, 1);
+}
+
+TEST(HostileRedis, CannotListWhatIsNoPage) {
+  for (const std::string answer : {"+OK\r\n", "*0\r\n", "*2\r\n:0\r\n*0\r\n",
+                                   "*2\r\n$1\r\n0\r\n:1\r\n", "-ERR no\r\n", "$-1\r\n"}) {
+    ScriptedServer server([&](const Words&) { return answer; });
+    const auto store = make_redis_store(server.options());
+    const StoreResult result = store->list({}, [](const ListedValue&) { return true; }, {});
+    EXPECT_EQ(result.status, StoreStatus::io_error) << answer;
+  }
+}
+
+TEST(HostileRedis, GetsOddAnswersToPutsAndClaimsNotBelieved) {
+  const std::vector<std::string> answers = {":1\r\n", "*0\r\n", bulk("OK"), "-ERR no\r\n"};
+  for (const std::string& answer : answers) {
+    ScriptedServer server([&](const Words&) { return answer; });
+    const auto store = make_redis_store(server.options());
+    EXPECT_EQ(put_one(*store, key_number(1), Bytes(10)).status, StoreStatus::io_error);
+    ClaimToken token;
+    EXPECT_EQ(store->claim(key_number(1), milliseconds(10), token, {}).status,
+              StoreStatus::io_error);
+  }
+}
+
+}  // namespace
+}  // namespace vitrove::testing
