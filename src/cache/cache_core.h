@@ -131,7 +131,7 @@ class EntryAdmission {
  public:
   // Of nothing when somebody else has or had the chance to make it live.
   EntryAdmission(CacheCore& core, const EntryPin& entry) : core_(core) {
-    if (!entry->take_chance()) return;
+    if (!entry->details->take_chance()) return;
     core.admit(*entry);
     entry_ = entry.another();
   }

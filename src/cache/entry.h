@@ -59,10 +59,16 @@ struct EntryDetails {
   PageRuns pages;
   std::vector<std::byte> heap;                   // the rows of an uncached entry
   std::vector<std::span<const std::byte>> runs;  // when there are several
-  std::atomic<bool> may_go_live{false};          // see Entry::take_chance
+  std::atomic<bool> may_go_live{false};          // in pages, and never was live
   std::mutex keys_mutex;                         // guards what follows
   std::vector<std::unique_ptr<AliasKey>> aliases;
   bool keys_closed = false;
+
+  // True for the one caller who may make the entry live.
+  bool take_chance() noexcept {
+    return may_go_live.load(std::memory_order_relaxed) &&
+           may_go_live.exchange(false, std::memory_order_relaxed);
+  }
 };
 
 class alignas(64) EmbeddingView::Entry {
@@ -100,11 +106,6 @@ class alignas(64) EmbeddingView::Entry {
 
   // Free to private: the caller holds the one count.
   void begin_private() noexcept { refs_.store(dropped | 1, std::memory_order_release); }
-  // True for the one caller who may make it live: an entry in pages that never was.
-  bool take_chance() noexcept {
-    return details->may_go_live.load(std::memory_order_relaxed) &&
-           details->may_go_live.exchange(false, std::memory_order_relaxed);
-  }
   // Private to live, under the lock of the shard of its key: the table gets a count of its own.
   void go_live() noexcept { refs_.fetch_sub(dropped - 1, std::memory_order_release); }
   // Live and unpinned to dropped, in one step; the table's count passes to the caller.
