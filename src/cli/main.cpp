@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/commands.h"
@@ -15,6 +17,12 @@ constexpr const char* description =
     "Every option can also stand in the environment (--pool-size is VITROVE_POOL_SIZE) or, for\n"
     "serve, in a TOML file given by --config; flags win over the environment, and that over the "
     "file.";
+
+bool knows(const CLI::App& app, std::string_view command) {
+  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+  return std::ranges::any_of(
+      commands, [command](const CLI::App* each) { return each->get_name() == command; });
+}
 
 int run(int argc, char** argv) {
   CLI::App app{description, "vitrove"};
@@ -32,7 +40,7 @@ int run(int argc, char** argv) {
   add_doctor(app, exit_code);
 
   // Before --help can hide it.
-  if (argc > 1 && argv[1][0] != '-' && app.get_subcommand_no_throw(argv[1]) == nullptr) {
+  if (argc > 1 && argv[1][0] != '-' && !knows(app, argv[1])) {
     std::fprintf(stderr, "vitrove: there is no command '%.40s'; see vitrove --help\n", argv[1]);
     return exit_usage;
   }

@@ -157,7 +157,7 @@ def test_usage_errors_have_their_own_exit_code():
 
 def test_the_defaults_that_help_shows_can_be_given_as_they_are():
     text = run_cli("serve", "--help").stdout
-    shown = {name: re.search(rf"{name} \S+ \[(\S+)\]", text).group(1) for name in (
+    shown = {name: re.search(rf"{name} [^ =]+=(\S+)", text).group(1) for name in (
         "--pool-size", "--page-size", "--store-timeout", "--store-min-bandwidth",
         "--request-timeout", "--max-item-bytes", "--max-batch-wait", "--drain-delay")}
     assert shown["--store-min-bandwidth"] == "200MB/s"

@@ -1,10 +1,12 @@
 #include "server/server_config.h"
 
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 
 #include <unistd.h>
 
+#include "contract/temporary_directory.h"
 #include "support.h"
 
 namespace vitrove::test {
