@@ -40,7 +40,16 @@ bool is_ip_address(const std::string& host) {
 
 class TlsStream final : public Stream {
  public:
-  TlsStream(UniqueFd socket, SslPtr ssl) : socket_(std::move(socket)), ssl_(std::move(ssl)) {}
+  TlsStream(UniqueFd socket, SslPtr ssl)
+      : socket_(std::move(socket)), number_(socket_.get()), ssl_(std::move(ssl)) {}
+
+  // Gives the socket to OpenSSL; false when memory is short.
+  bool attach() {
+    BIO* const bio = make_socket_bio(&number_);
+    if (bio == nullptr) return false;
+    ::SSL_set_bio(ssl_.get(), bio, bio);  // which owns it from here
+    return true;
+  }
 
   IoResult read(std::span<const iovec> pieces) override {
     ::ERR_clear_error();
@@ -61,7 +70,7 @@ class TlsStream final : public Stream {
     return failure(moved);
   }
 
-  int fd() const override { return socket_.get(); }
+  int fd() const override { return number_; }
   bool ends_with_short_read() const override { return false; }
 
   // One step of the handshake; `moved` when it is complete.
@@ -107,6 +116,7 @@ class TlsStream final : public Stream {
   }
 
   const UniqueFd socket_;
+  const int number_;  // of the socket
   const SslPtr ssl_;
   std::array<std::byte, 16 * 1024> record_;
 };
@@ -158,12 +168,10 @@ std::unique_ptr<Stream> TlsContext::handshake(UniqueFd socket, const std::string
                                               const std::stop_token& cancel, Fault& fault) const {
   const std::string& name = server_name_.empty() ? host : server_name_;
   SslPtr ssl(::SSL_new(context_.get()), &::SSL_free);
-  BIO* const bio = ssl ? make_socket_bio(socket.get()) : nullptr;
-  if (bio == nullptr) {
+  if (!ssl) {
     fault = {StoreStatus::unavailable, ENOMEM, "TLS: " + tls_reason()};
     return nullptr;
   }
-  ::SSL_set_bio(ssl.get(), bio, bio);  // which owns it from here
   const bool by_address = is_ip_address(name);
   if (!by_address) {
     ::SSL_ctrl(ssl.get(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
@@ -179,6 +187,10 @@ std::unique_ptr<Stream> TlsContext::handshake(UniqueFd socket, const std::string
     }
   }
   auto stream = std::make_unique<TlsStream>(std::move(socket), std::move(ssl));
+  if (!stream->attach()) {
+    fault = {StoreStatus::unavailable, ENOMEM, "TLS: " + tls_reason()};
+    return nullptr;
+  }
   const IoResult end = finish_handshake(*stream, deadline, Waiter(cancel), fault);
   if (end.moved()) return stream;
   if (fault) return nullptr;

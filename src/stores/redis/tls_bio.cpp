@@ -11,7 +11,7 @@ namespace {
 using MethodPtr = std::unique_ptr<BIO_METHOD, decltype(&::BIO_meth_free)>;
 
 int socket_of(BIO* bio) {
-  return static_cast<int>(reinterpret_cast<std::intptr_t>(::BIO_get_data(bio)));
+  return *static_cast<const int*>(::BIO_get_data(bio));
 }
 
 int send_bytes(BIO* bio, const char* bytes, int count) {
@@ -44,11 +44,11 @@ MethodPtr make_method() {
 
 }  // namespace
 
-BIO* make_socket_bio(int socket) {
+BIO* make_socket_bio(const int* socket) {
   static const MethodPtr method = make_method();
   BIO* const bio = method ? ::BIO_new(method.get()) : nullptr;
   if (bio == nullptr) return nullptr;
-  ::BIO_set_data(bio, reinterpret_cast<void*>(static_cast<std::intptr_t>(socket)));
+  ::BIO_set_data(bio, const_cast<int*>(socket));  // only read
   ::BIO_set_init(bio, 1);
   return bio;
 }

@@ -6,7 +6,8 @@
 
 namespace vitrove::redis {
 
-// Does not own the socket. Null when memory is short.
-BIO* make_socket_bio(int socket);
+// Owns neither the socket nor the place of its number, which both must outlive it. Null when memory
+// is short.
+BIO* make_socket_bio(const int* socket);
 
 }  // namespace vitrove::redis
