@@ -4,8 +4,9 @@
 #include <array>
 #include <cctype>
 #include <charconv>
-#include <cstdlib>
+#include <filesystem>
 #include <sstream>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
 #include <toml++/toml.h>
@@ -57,6 +58,10 @@ void append(Words& out, const CLI::Option& option, const std::string& name,
     if (!values.empty() && parse_bool(values.front(), where)) out.push_back("--" + name);
     return;
   }
+  // An empty word would make the parser take the next one as this option's value; and a key that is
+  // empty by mistake must not leave a server open.
+  if (values.empty() || std::ranges::any_of(values, &std::string::empty))
+    throw Error(ErrorCode::invalid_argument, where + " is empty: give a value or leave it out");
   for (const std::string& value : values)
     out.push_back(std::string("--").append(name).append("=").append(value));
 }
@@ -94,6 +99,9 @@ std::vector<std::string> toml_values(const toml::node& node, const std::string& 
 }
 
 toml::table read_toml(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored))
+    throw Error(ErrorCode::invalid_argument, "configuration file " + path + ": is a directory");
   try {
     return toml::parse_file(path);
   } catch (const toml::parse_error& error) {

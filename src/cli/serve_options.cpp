@@ -87,6 +87,7 @@ void add_cache_options(CLI::App& app, ServerConfig& config) {
       ->group(group);
   app.add_option("--epoch", config.epoch, "raise it to abandon everything written so far")
       ->capture_default_str()
+      ->check(CLI::NonNegativeNumber)
       ->group(group);
 }
 
@@ -109,6 +110,7 @@ void add_media_options(CLI::App& app, ServerConfig& config) {
   add_bytes(app, "--max-item-bytes", config.max_item_bytes, "one item as received")->group(group);
   app.add_option("--max-image-pixels", config.max_image_pixels, "width times height")
       ->capture_default_str()
+      ->check(CLI::PositiveNumber)
       ->group(group);
   app.add_option("--max-items", config.max_items, "items in one request")
       ->capture_default_str()
@@ -166,9 +168,11 @@ void add_server_options(CLI::App& app, ServerConfig& config) {
   app.add_option("--service-threads", config.service_threads,
                  "requests in progress; 0: max(8, 4 x cores)")
       ->capture_default_str()
+      ->check(CLI::Range(0U, 4096U))
       ->group(group);
   app.add_option("--decode-threads", config.decode_threads, "decoding threads; 0: cores")
       ->capture_default_str()
+      ->check(CLI::Range(0U, 4096U))
       ->group(group);
   app.add_option("--io-threads", config.io_threads, "threads that do nothing but HTTP")
       ->capture_default_str()

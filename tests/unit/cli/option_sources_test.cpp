@@ -16,6 +16,7 @@
 
 #include "cli/http_client.h"
 #include "cli/output.h"
+#include "vitrove/error.h"
 
 namespace vitrove::cli {
 namespace {
@@ -118,6 +119,25 @@ TEST_F(OptionSources, NumbersOfAFileKeepTheirDigits) {
     EXPECT_EQ(size_, read);
     app_.clear();
   }
+}
+
+TEST_F(OptionSources, AnEmptyValueIsRefusedAndTakesNoOtherWordForItself) {
+  const Variable admin("VITROVE_ADMIN_KEY", "");
+  const Variable size("VITROVE_POOL_SIZE", "7");
+  EXPECT_THROW(run({}), Error);
+  EXPECT_TRUE(key_.empty());
+}
+
+TEST_F(OptionSources, AnEmptyValueOrListInAFileIsRefused) {
+  for (const char* text : {"admin-key = \"\"\npool-size = 7\n", "api-key = []\n"}) {
+    const ConfigFile file(text);
+    EXPECT_THROW(run({"--config", file.path()}), Error) << text;
+    app_.clear();
+  }
+}
+
+TEST_F(OptionSources, ADirectoryIsNoFile) {
+  EXPECT_THROW(run({"--config", std::filesystem::temp_directory_path().string()}), Error);
 }
 
 TEST(QueryValue, EncodesAllButPlainCharacters) {
