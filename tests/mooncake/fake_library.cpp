@@ -8,7 +8,8 @@
 //   get code -800      every item gets this code      put hang        never returns
 //   get short          claims one byte too few        exist abort     the process dies
 //   get empty          claims success with 0 bytes    get exit        the process leaves with 7
-//   remove leased      unless it is forced            setup code -300
+//   get slow 300       so many milliseconds late      setup code -300
+//   remove leased      unless it is forced
 //
 // Like the real one it calls a put to an existing key a success and keeps the old bytes, fills only
 // the last of two equal keys in a batch, wants buffers of exactly the value's size inside
@@ -143,6 +144,7 @@ class Client {
       std::abort();
     }
     if (fault.action == "exit") std::_Exit(7);
+    if (fault.action == "slow") ::usleep(static_cast<useconds_t>(fault.number * 1000));
     while (fault.action == "hang") ::pause();
   }
   bool is_registered(const char* buffer, std::size_t size) {

@@ -297,8 +297,9 @@ void HelperProcess::end(Run& run) {
     return;
   }
   const bool stopping = is_stopping();
-  // Nobody may be told that his call is lost while the helper still works on his memory.
-  set_phase(Phase::broken, {});
+  // From here on nobody asks; but who has asked is told of his loss only when the helper is gone
+  // and works on his memory no more.
+  set_phase(Phase::starting, "the helper process was ended: " + run.ended);
   if (stopping) let_leave(*run.child);
   run.child->kill();
   if (!wait_for_end(run.child->socket(), leave_time)) {
