@@ -1,0 +1,105 @@
+"""A real Mooncake cluster for the real-process tests: master and capacity holder over TCP on
+ephemeral ports, from the wheel in build/mooncake-venv."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+from pathlib import Path
+
+from support import ROOT, free_port, wait_until
+
+VENV = ROOT / "build" / "mooncake-venv"
+PROGRAMS = next((VENV / "lib").glob("python3*/site-packages/mooncake"))
+
+
+def listens(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+class Cluster:
+    """A master and a holder, each of which may be killed and started again."""
+
+    python = VENV / "bin" / "python"
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.port, self.metrics_port, self.holder_port = free_port(), free_port(), free_port()
+        self.processes = {}
+
+    @property
+    def address(self):
+        return f"127.0.0.1:{self.port}"
+
+    def url(self, **options):
+        more = {"python": self.python, **options}
+        return f"mooncake://{self.address}?" + "&".join(f"{k}={v}" for k, v in more.items())
+
+    def config(self, **more):
+        """A file as SGLang's operators write it, for MOONCAKE_CONFIG_PATH."""
+        path = self.folder / "mooncake.json"
+        path.write_text(json.dumps({
+            "local_hostname": "127.0.0.1", "metadata_server": "P2PHANDSHAKE",
+            "global_segment_size": 0, "local_buffer_size": "16mb", "protocol": "tcp",
+            "device_name": "", "master_server_address": self.address, **more}))
+        return path
+
+    def environment(self, **more):
+        """What such an operator has besides: his environment with the wheel comes first in PATH."""
+        return {"MOONCAKE_CONFIG_PATH": str(self.config(**more)),
+                "PATH": f"{VENV / 'bin'}:{os.environ['PATH']}"}
+
+    def _start(self, name, *arguments):
+        self.kill(name)
+        self.processes[name] = subprocess.Popen(
+            [PROGRAMS / name, *arguments, "--logtostderr"], stdin=subprocess.DEVNULL,
+            stdout=open(self.folder / f"{name}.log", "ab"), stderr=subprocess.STDOUT)
+
+    def start_master(self):
+        self._start("mooncake_master", "--rpc_address=127.0.0.1", f"--rpc_port={self.port}",
+                    "--metrics_host=127.0.0.1", f"--metrics_port={self.metrics_port}")
+        wait_until(lambda: listens(self.port), 30, "mooncake_master to listen")
+
+    def start_holder(self):
+        log = self.folder / "mooncake_client.log"
+        before = log.stat().st_size if log.exists() else 0
+        self._start("mooncake_client", "--host=127.0.0.1", "--metadata_server=P2PHANDSHAKE",
+                    f"--master_server_address={self.address}", f"--port={self.holder_port}",
+                    "--global_segment_size=512 MB")
+        wait_until(lambda: b"Starting real client service" in log.read_bytes()[before:], 30,
+                   "mooncake_client to lend its memory")
+
+    def start(self):
+        self.start_master()
+        self.start_holder()
+
+    def kill(self, name):
+        process = self.processes.pop(name, None)
+        if process:
+            process.kill()
+            process.wait()
+
+    def stop(self):
+        for name in list(self.processes):
+            self.kill(name)
+
+
+def store_of(server):
+    """The store as /stats shows it."""
+    return next(store for store in server.stats()["stores"] if store["name"] == "mooncake")
+
+
+def wait_ready(server):
+    wait_until(lambda: store_of(server)["state"] == "ready", 60, "the store to be ready")
+
+
+def helper_pid(server):
+    found = re.search(r"helper process (\d+)", store_of(server)["detail"])
+    return int(found[1]) if found else None
+
+
+def alive(pid):
+    return Path(f"/proc/{pid}").exists()
