@@ -27,7 +27,7 @@ class Cluster:
     def __init__(self, folder):
         self.folder = Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.port, self.metrics_port, self.holder_port = free_port(), free_port(), free_port()
+        self.port = free_port()
         self.processes = {}
 
     @property
@@ -52,25 +52,29 @@ class Cluster:
         return {"MOONCAKE_CONFIG_PATH": str(self.config(**more)),
                 "PATH": f"{VENV / 'bin'}:{os.environ['PATH']}"}
 
-    def _start(self, name, *arguments):
-        self.kill(name)
-        self.processes[name] = subprocess.Popen(
-            [PROGRAMS / name, *arguments, "--logtostderr"], stdin=subprocess.DEVNULL,
-            stdout=open(self.folder / f"{name}.log", "ab"), stderr=subprocess.STDOUT)
+    def _start(self, name, arguments, is_there):
+        """Another program may take a port between our finding it and Mooncake's opening it."""
+        for _ in range(5):
+            self.kill(name)
+            process = self.processes[name] = subprocess.Popen(
+                [PROGRAMS / name, *arguments(), "--logtostderr"], stdin=subprocess.DEVNULL,
+                stdout=open(self.folder / f"{name}.log", "wb"), stderr=subprocess.STDOUT)
+            wait_until(lambda: is_there() or process.poll() is not None, 30, f"{name} to start")
+            if process.poll() is None:
+                return
+        raise AssertionError((self.folder / f"{name}.log").read_text())
 
     def start_master(self):
-        self._start("mooncake_master", "--rpc_address=127.0.0.1", f"--rpc_port={self.port}",
-                    "--metrics_host=127.0.0.1", f"--metrics_port={self.metrics_port}")
-        wait_until(lambda: listens(self.port), 30, "mooncake_master to listen")
+        self._start("mooncake_master", lambda: (
+            "--rpc_address=127.0.0.1", f"--rpc_port={self.port}", "--metrics_host=127.0.0.1",
+            f"--metrics_port={free_port()}"), lambda: listens(self.port))
 
     def start_holder(self):
         log = self.folder / "mooncake_client.log"
-        before = log.stat().st_size if log.exists() else 0
-        self._start("mooncake_client", "--host=127.0.0.1", "--metadata_server=P2PHANDSHAKE",
-                    f"--master_server_address={self.address}", f"--port={self.holder_port}",
-                    "--global_segment_size=512 MB")
-        wait_until(lambda: b"Starting real client service" in log.read_bytes()[before:], 30,
-                   "mooncake_client to lend its memory")
+        self._start("mooncake_client", lambda: (
+            "--host=127.0.0.1", "--metadata_server=P2PHANDSHAKE", f"--port={free_port()}",
+            f"--master_server_address={self.address}", "--global_segment_size=512 MB"),
+            lambda: b"Starting real client service" in log.read_bytes())
 
     def start(self):
         self.start_master()

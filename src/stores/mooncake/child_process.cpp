@@ -141,9 +141,9 @@ ChildProcess::~ChildProcess() {
   reap();
 }
 
-void ChildProcess::hang_up() { ::shutdown(socket_.get(), SHUT_WR); }
+void ChildProcess::hang_up() const { ::shutdown(socket_.get(), SHUT_WR); }
 
-void ChildProcess::kill() {
+void ChildProcess::kill() const {
   if (!reaped_) ::kill(-pid_, SIGKILL);
 }
 

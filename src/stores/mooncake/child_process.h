@@ -37,8 +37,8 @@ class ChildProcess {
   int words() const { return words_.get(); }  // its standard output and error; does not block
 
   // No more questions: the helper sees the end of its socket and leaves by itself.
-  void hang_up();
-  void kill();
+  void hang_up() const;
+  void kill() const;
   // How it ended ("signal 6 (Aborted)", "exit code 3"); waits for it.
   std::string reap();
 

@@ -82,7 +82,7 @@ void HelperLink::wake() {
   [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
 }
 
-bool HelperLink::write(Waiting& frame) {
+bool HelperLink::write(Waiting& frame) const {
   while (frame.sent < frame.bytes.size()) {
     const ssize_t sent = send_some(socket_, std::span(frame.bytes).subspan(frame.sent), frame.fd);
     if (sent < 0 && errno == EINTR) continue;

@@ -52,7 +52,7 @@ class HelperLink {
     int fd = -1;
   };
   // False when the socket takes no more now.
-  bool write(Waiting& frame);
+  bool write(Waiting& frame) const;
   void write_waiting();
 
   UniqueFd wake_;

@@ -323,7 +323,7 @@ void HelperProcess::end(Run& run) {
 
 // Leaving properly takes a helper's memory out of the cluster, where it lends some.
 void HelperProcess::let_leave(const ChildProcess& child) {
-  ::shutdown(child.socket(), SHUT_WR);
+  child.hang_up();
   wait_for_end(child.socket(), leave_time);
 }
 

@@ -44,6 +44,8 @@ void TestProcess::kill() {
   pid_ = -1;
 }
 
+bool TestProcess::runs() const { return ::waitpid(pid_, nullptr, WNOHANG) == 0; }
+
 int free_port() {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -72,31 +74,39 @@ std::filesystem::path MooncakeCluster::program(const char* name) {
 
 MooncakeCluster::MooncakeCluster(int lease) : lease_(lease) {}
 
+// Another program may take a port between our finding it and Mooncake's opening it.
+template <typename Start, typename IsThere>
+void MooncakeCluster::start(std::optional<TestProcess>& process, Start start, IsThere is_there) {
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    process.reset();
+    process.emplace(start());
+    if (eventually([&] { return is_there() || !process->runs(); }) && process->runs()) return;
+  }
+  throw std::runtime_error("Mooncake's programs do not start");
+}
+
 void MooncakeCluster::start_master() {
-  master_.reset();
-  master_.emplace(
-      std::vector<std::string>{program("mooncake_master"), "--rpc_address=127.0.0.1",
-                               "--rpc_port=" + std::to_string(master_port_),
-                               "--metrics_host=127.0.0.1",
-                               "--metrics_port=" + std::to_string(metrics_port_), "--logtostderr",
-                               "--default_kv_lease_ttl=" + std::to_string(lease_)},
-      directory_.path() / "master.log");
-  const auto listens = [this] {
-    return mooncake::why_unreachable(address(), std::chrono::seconds(1)).empty();
+  const auto command = [this] {
+    return TestProcess({program("mooncake_master"), "--rpc_address=127.0.0.1",
+                        "--rpc_port=" + std::to_string(master_port_), "--metrics_host=127.0.0.1",
+                        "--metrics_port=" + std::to_string(free_port()), "--logtostderr",
+                        "--default_kv_lease_ttl=" + std::to_string(lease_)},
+                       directory_.path() / "master.log");
   };
-  if (!eventually(listens)) throw std::runtime_error("mooncake_master does not listen");
+  start(master_, command,
+        [this] { return mooncake::why_unreachable(address(), std::chrono::seconds(1)).empty(); });
 }
 
 void MooncakeCluster::start_holder() {
-  holder_.reset();
-  holder_.emplace(std::vector<std::string>{program("mooncake_client"), "--host=127.0.0.1",
-                                           "--metadata_server=P2PHANDSHAKE",
-                                           "--master_server_address=" + address(),
-                                           "--port=" + std::to_string(holder_port_),
-                                           "--global_segment_size=1 GB", "--logtostderr"},
-                  directory_.path() / "holder.log");
   const auto store = make_mooncake_store(options());
-  if (!takes_values(*store)) throw std::runtime_error("mooncake_client takes no values");
+  const auto command = [this] {
+    return TestProcess(
+        {program("mooncake_client"), "--host=127.0.0.1", "--metadata_server=P2PHANDSHAKE",
+         "--master_server_address=" + address(), "--port=" + std::to_string(free_port()),
+         "--global_segment_size=1 GB", "--logtostderr"},
+        directory_.path() / "holder.log");
+  };
+  start(holder_, command, [&] { return takes_value(*store); });
 }
 
 MooncakeStoreOptions MooncakeCluster::options() const {
@@ -122,14 +132,16 @@ std::string fresh_prefix() {
   return "t" + std::to_string(::getpid()) + "-" + std::to_string(++number) + "/";
 }
 
-bool takes_values(EmbeddingStore& store) {
+bool takes_value(EmbeddingStore& store) {
   static std::atomic<std::uint64_t> number{0};
-  return eventually([&] {
-    StoreContext context;
-    context.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-    const EmbeddingKey key = key_number(++number, "probe");
-    return put_one(store, key, pattern(1, 100), PutMode::if_absent, context).ok();
-  });
+  StoreContext context;
+  context.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  const EmbeddingKey key = key_number(++number, "probe");
+  return put_one(store, key, pattern(1, 100), PutMode::if_absent, context).ok();
+}
+
+bool takes_values(EmbeddingStore& store) {
+  return eventually([&] { return takes_value(store); });
 }
 
 }  // namespace vitrove::testing

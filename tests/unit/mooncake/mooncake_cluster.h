@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sys/types.h>
@@ -21,11 +22,12 @@ class TestProcess {
   // What it says goes into `log`.
   TestProcess(std::vector<std::string> command, const std::filesystem::path& log);
   ~TestProcess();
-  TestProcess(const TestProcess&) = delete;
-  TestProcess& operator=(const TestProcess&) = delete;
+  TestProcess(TestProcess&& other) noexcept : pid_(std::exchange(other.pid_, -1)) {}
+  TestProcess& operator=(TestProcess&&) = delete;
   void signal(int number) const;
   void kill();
-  pid_t pid() const { return pid_; }
+  // Whether it is still running.
+  bool runs() const;
 
  private:
   pid_t pid_ = -1;
@@ -52,11 +54,11 @@ class MooncakeCluster {
 
  private:
   static std::filesystem::path program(const char* name);
+  template <typename Start, typename IsThere>
+  static void start(std::optional<TestProcess>& process, Start start, IsThere is_there);
   TemporaryDirectory directory_;
   const int lease_;
   const int master_port_ = free_port();
-  const int metrics_port_ = free_port();
-  const int holder_port_ = free_port();
   std::optional<TestProcess> master_;
   std::optional<TestProcess> holder_;
 };
@@ -65,7 +67,8 @@ class MooncakeCluster {
 MooncakeCluster& shared_cluster();
 std::string fresh_prefix();
 
-// Puts something, again and again until the cluster takes it.
+// Puts something; again and again until the cluster takes it.
+bool takes_value(EmbeddingStore& store);
 bool takes_values(EmbeddingStore& store);
 
 }  // namespace vitrove::testing
