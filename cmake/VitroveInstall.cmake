@@ -31,6 +31,8 @@ install(EXPORT vitroveTargets NAMESPACE vitrove::
 install(FILES "${PROJECT_BINARY_DIR}/vitroveConfig.cmake"
               "${PROJECT_BINARY_DIR}/vitroveConfigVersion.cmake"
         DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/vitrove")
+install(TARGETS vitrove_mooncake_helper
+        RUNTIME DESTINATION "${CMAKE_INSTALL_LIBEXECDIR}/vitrove")
 if(TARGET vitrove_cli)
   install(TARGETS vitrove_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()

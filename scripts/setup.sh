@@ -2,14 +2,14 @@
 # Gets a fresh Debian 12 ready for Vitrove.
 #
 #   scripts/setup.sh build    compilers and libraries (apt-packages.txt), and ONNX Runtime
-#   scripts/setup.sh sample   Python environment, sample model, tiny test model, pictures
+#   scripts/setup.sh sample   Python environment, Mooncake, sample model, tiny test model, pictures
 #   scripts/setup.sh check    what linting and fuzzing need on top (apt-packages-check.txt)
 #   scripts/setup.sh all      all of these
 #
 # Why: nobody should have to read a list of prerequisites, and everybody should have the same versions.
 #
 # Leaves: Debian packages on the system; everything else below build/, which can be deleted at any time:
-#         build/deps/onnxruntime   build/venv   build/sample/{model,tiny-vit,pictures}
+#         build/deps/onnxruntime   build/venv   build/mooncake-venv   build/sample/{model,tiny-vit,pictures}
 #
 # Nothing is done twice: a second run takes less than a second and needs neither network nor root.
 # Two runs at the same time wait for each other. Needs root (or sudo) only when packages are missing.
@@ -84,8 +84,9 @@ setup_build() {
 }
 
 setup_sample() {
-    install_packages ca-certificates python3 python3-venv
+    install_packages ca-certificates python3 python3-venv libibverbs1 libcurl4 libnuma1
     "$SCRIPTS/setup_python.sh"
+    "$SCRIPTS/setup_mooncake.sh"
     "$VENV/bin/python" "$SCRIPTS/make_sample_model.py"
     "$VENV/bin/python" "$SCRIPTS/make_tiny_vit.py"
     "$VENV/bin/python" "$SCRIPTS/fetch_pictures.py"

@@ -179,6 +179,10 @@ class EmbeddingStore {
   // The pool announces its arena once, for backends that do RDMA or fixed buffers.
   virtual void register_buffer(MutableBuffer arena);
   virtual void unregister_buffer(MutableBuffer arena);
+  // The same for an arena that is a shared mapping of `memfd` from its start, so that a backend can
+  // hand it to another process; it duplicates the descriptor. The default forgets the descriptor
+  // and calls register_buffer.
+  virtual void register_shared_buffer(MutableBuffer arena, int memfd);
 
   // How the key is spelled in this backend; default is key.text().
   virtual std::string get_key(const EmbeddingKey& key) const;

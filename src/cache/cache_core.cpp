@@ -31,7 +31,9 @@ CacheCore::CacheCore(const ControllerOptions& options,
       stores_(std::move(stores)),
       pool_(options.pool),
       policy_(make_eviction_policy(options.eviction_policy)) {
-  for (const auto& store : stores_) store->register_buffer(pool_.arena());
+  for (const auto& store : stores_) {
+    store->register_shared_buffer(pool_.arena(), pool_.memfd());
+  }
 }
 
 CacheCore::~CacheCore() {

@@ -110,10 +110,8 @@ Finding check_store(const std::string& what, const std::string& url) {
   if (health.bytes && health.capacity)
     finding.says +=
         "; " + format_bytes(*health.bytes) + " of " + format_bytes(*health.capacity) + " used";
-  if (health.state != StoreState::ready) {
-    finding.state = Finding::State::warning;
-    finding.says += "; " + health.detail;
-  }
+  if (!health.detail.empty()) finding.says += "; " + health.detail;
+  if (health.state != StoreState::ready) finding.state = Finding::State::warning;
   return finding;
 }
 

@@ -11,5 +11,6 @@ namespace vitrove {
 std::unique_ptr<EmbeddingStore> create_memory_store(const StoreUrl& url, StoreOptions& options);
 std::unique_ptr<EmbeddingStore> create_file_store(const StoreUrl& url, StoreOptions& options);
 std::unique_ptr<EmbeddingStore> create_redis_store(const StoreUrl& url, StoreOptions& options);
+std::unique_ptr<EmbeddingStore> create_mooncake_store(const StoreUrl& url, StoreOptions& options);
 
 }  // namespace vitrove

@@ -72,6 +72,10 @@ std::vector<StoreResult> EmbeddingStore::batch_put(std::span<const EmbeddingKey>
 void EmbeddingStore::register_buffer(MutableBuffer) {}
 void EmbeddingStore::unregister_buffer(MutableBuffer) {}
 
+void EmbeddingStore::register_shared_buffer(MutableBuffer arena, int /*memfd*/) {
+  register_buffer(arena);
+}
+
 std::string EmbeddingStore::get_key(const EmbeddingKey& key) const { return key.text(); }
 
 std::vector<StoreResult> EmbeddingStore::batch_remove(std::span<const EmbeddingKey> keys,

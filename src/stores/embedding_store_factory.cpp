@@ -53,6 +53,7 @@ EmbeddingStoreFactory EmbeddingStoreFactory::with_builtins() {
        "valkeys+cluster", "redis+sentinel", "rediss+sentinel", "redis-sentinel", "rediss-sentinel",
        "valkey+sentinel", "valkeys+sentinel"},
       create_redis_store);
+  factory.register_backend({"mooncake"}, create_mooncake_store);
   return factory;
 }
 

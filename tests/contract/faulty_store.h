@@ -88,6 +88,9 @@ class FaultyStore final : public EmbeddingStore {
   std::string get_key(const EmbeddingKey& key) const override { return inner_->get_key(key); }
   void register_buffer(MutableBuffer arena) override { inner_->register_buffer(arena); }
   void unregister_buffer(MutableBuffer arena) override { inner_->unregister_buffer(arena); }
+  void register_shared_buffer(MutableBuffer arena, int memfd) override {
+    inner_->register_shared_buffer(arena, memfd);
+  }
 
   std::vector<StoreResult> batch_get_into_multi_buffers(std::span<const EmbeddingKey> keys,
                                                         std::span<const MutableBufferList> buffers,

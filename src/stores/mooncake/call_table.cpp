@@ -1,0 +1,87 @@
+#include "stores/mooncake/call_table.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace vitrove::mooncake {
+
+std::uint64_t CallTable::add(Terms terms) {
+  auto call = std::make_shared<Call>();
+  call->terms = std::move(terms);
+  std::lock_guard lock(mutex_);
+  const std::uint64_t id = next_++;
+  calls_.emplace(id, std::move(call));
+  return id;
+}
+
+CallResult CallTable::wait(std::uint64_t id) {
+  std::unique_lock lock(mutex_);
+  const std::shared_ptr<Call> call = calls_.at(id);
+  const auto done = [&] { return call->done; };
+  if (call->terms.may_leave) {
+    call->changed.wait_until(lock, call->terms.cancel, call->terms.deadline, done);
+  } else {
+    call->changed.wait(lock, done);
+  }
+  if (!call->done) {
+    call->awaited = false;
+    const bool left = call->terms.cancel.stop_requested();
+    return {left ? CallEnd::cancelled : CallEnd::timed_out, {}, {}};
+  }
+  calls_.erase(id);
+  return {call->end, std::move(call->answers), std::move(call->terms.block)};
+}
+
+void CallTable::finish(Call& call, CallEnd end) {
+  call.done = true;
+  call.end = end;
+  call.changed.notify_all();
+}
+
+bool CallTable::answer(std::uint64_t id, std::vector<wire::Answer> answers) {
+  std::shared_ptr<Call> abandoned;  // its block is given back after the lock
+  std::lock_guard lock(mutex_);
+  const auto found = calls_.find(id);
+  if (found == calls_.end() || found->second->done) return true;
+  Call& call = *found->second;
+  if (answers.size() != call.terms.answers) return false;
+  if (!call.awaited) {
+    abandoned = std::move(found->second);
+    calls_.erase(found);
+    return true;
+  }
+  call.answers = std::move(answers);
+  finish(call, CallEnd::answered);
+  return true;
+}
+
+void CallTable::lose_all() {
+  std::vector<std::shared_ptr<Call>> abandoned;
+  std::lock_guard lock(mutex_);
+  for (auto it = calls_.begin(); it != calls_.end();) {
+    if (!it->second->awaited) {
+      abandoned.push_back(std::move(it->second));
+      it = calls_.erase(it);
+      continue;
+    }
+    if (!it->second->done) finish(*it->second, CallEnd::lost);
+    ++it;
+  }
+}
+
+std::optional<CallTable::Clock::time_point> CallTable::first_given_up() const {
+  std::lock_guard lock(mutex_);
+  std::optional<Clock::time_point> first;
+  for (const auto& [id, call] : calls_) {
+    if (call->done) continue;
+    if (!first || call->terms.given_up < *first) first = call->terms.given_up;
+  }
+  return first;
+}
+
+std::size_t CallTable::size() const {
+  std::lock_guard lock(mutex_);
+  return calls_.size();
+}
+
+}  // namespace vitrove::mooncake

@@ -1,0 +1,441 @@
+#include "stores/mooncake/helper_process.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fcntl.h>
+#include <nlohmann/json.hpp>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "stores/mooncake/master_probe.h"
+#include "vitrove/error.h"
+
+namespace vitrove::mooncake {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds probe_period{250};
+constexpr milliseconds leave_time{2000};
+constexpr milliseconds unmap_time{5000};
+constexpr std::chrono::seconds stable_time{10};
+constexpr std::size_t longest_line = 500;
+
+// Answers about regions need no caller who waits.
+constexpr std::uint64_t region_call = std::uint64_t{1} << 63;
+
+bool is_rpc_failure(const wire::Answer& answer) {
+  return answer.code == -900 || answer.code == -901;
+}
+
+std::string in_words(milliseconds time) {
+  if (time.count() % 1000 != 0) return std::to_string(time.count()) + " ms";
+  return std::to_string(time.count() / 1000) + " s";
+}
+
+wire::Payload bytes_of(const std::string& text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+// An object whatever came; what is missing reads as its default.
+nlohmann::json parse_object(const wire::Payload& payload) {
+  auto json = nlohmann::json::parse(reinterpret_cast<const char*>(payload.data()),
+                                    reinterpret_cast<const char*>(payload.data() + payload.size()),
+                                    nullptr, false);
+  return json.is_object() ? json : nlohmann::json::object();
+}
+
+std::string text_of(const nlohmann::json& json, const char* name) {
+  const auto found = json.find(name);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+bool flag_of(const nlohmann::json& json, const char* name) {
+  const auto found = json.find(name);
+  return found != json.end() && found->is_boolean() && found->get<bool>();
+}
+
+// True when the socket has ended: nobody holds its other end any more.
+bool wait_for_end(int socket, milliseconds time) {
+  const auto deadline = HelperProcess::Clock::now() + time;
+  std::array<std::byte, 4096> ignored{};
+  for (;;) {
+    const auto left =
+        std::chrono::ceil<milliseconds>(deadline - HelperProcess::Clock::now()).count();
+    pollfd wanted{socket, POLLIN, 0};
+    if (left <= 0 || ::poll(&wanted, 1, static_cast<int>(left)) == 0) return false;
+    const ssize_t got = ::recv(socket, ignored.data(), ignored.size(), MSG_DONTWAIT);
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return true;
+  }
+}
+
+}  // namespace
+
+HelperProcess::HelperProcess(HelperOptions options)
+    : options_(std::move(options)), next_pause_(options_.first_pause) {
+  supervisor_ = std::thread([this] { supervise(); });
+}
+
+HelperProcess::~HelperProcess() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  link_.wake();
+  supervisor_.join();
+}
+
+// --- for callers ---
+
+CallResult HelperProcess::ask(Question question, const StoreContext& context) {
+  const wire::Payload payload = wire::encode(question.items);
+  std::unique_lock lock(mutex_);
+  const auto known = [this] { return tried_ || stopping_; };
+  if (!changed_.wait_until(lock, context.cancel, context.deadline, known)) {
+    const bool left = context.cancel.stop_requested();
+    return {left ? CallEnd::cancelled : CallEnd::timed_out, {}, std::move(question.block)};
+  }
+  if (phase_ != Phase::ready) return {CallEnd::lost, {}, std::move(question.block)};
+  CallTable::Terms terms;
+  terms.answers = question.items.size();
+  terms.deadline = context.deadline;
+  terms.cancel = context.cancel;
+  terms.may_leave = question.may_leave;
+  terms.given_up =
+      std::min(context.deadline, Clock::now() + options_.call_time) + options_.hang_time;
+  terms.block = std::move(question.block);
+  const std::uint64_t call = calls_.add(std::move(terms));
+  link_.send(question.type, call, payload);
+  lock.unlock();
+  return calls_.wait(call);
+}
+
+void HelperProcess::add_region(std::uint32_t number, int fd, std::uint64_t bytes) {
+  UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  if (!copy) return;
+  std::lock_guard lock(mutex_);
+  Region& region = regions_[number];
+  region = {std::move(copy), bytes};
+  if (loaded_) offer(number, region);
+}
+
+void HelperProcess::offer(std::uint32_t number, Region& region) {
+  region.offered = true;
+  link_.send(wire::Type::map, region_call | number,
+             wire::encode(wire::Region{number, region.bytes}), region.fd.get());
+}
+
+void HelperProcess::remove_region(std::uint32_t number) {
+  std::unique_lock lock(mutex_);
+  const auto found = regions_.find(number);
+  if (found == regions_.end()) return;
+  const Region region = std::move(found->second);
+  regions_.erase(found);
+  if (!region.offered) return;
+  // A helper that does not let go of the memory is killed for it.
+  CallTable::Terms terms;
+  terms.answers = 1;
+  terms.given_up = Clock::now() + unmap_time;
+  const std::uint64_t call = calls_.add(std::move(terms));
+  link_.send(wire::Type::unmap, call, wire::encode(wire::Region{number, region.bytes}));
+  lock.unlock();
+  link_.wake();
+  calls_.wait(call);
+}
+
+bool HelperProcess::has_region(std::uint32_t number) const {
+  std::lock_guard lock(mutex_);
+  const auto found = regions_.find(number);
+  return found != regions_.end() && found->second.usable;
+}
+
+bool HelperProcess::takes_many_runs() const {
+  std::lock_guard lock(mutex_);
+  return many_runs_;
+}
+
+HelperProcess::Report HelperProcess::report() const {
+  std::lock_guard lock(mutex_);
+  Report report;
+  const bool begins = phase_ == Phase::starting || phase_ == Phase::setting_up;
+  report.state = phase_ == Phase::ready ? StoreState::ready
+                 : begins && !tried_    ? StoreState::degraded
+                                        : StoreState::down;
+  report.detail = detail_;
+  report.provider = provider_;
+  report.starts = starts_;
+  report.pid = pid_;
+  return report;
+}
+
+bool HelperProcess::wait_ready(Clock::time_point deadline) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_until(lock, deadline, [this] { return phase_ == Phase::ready; });
+}
+
+// --- the supervisor ---
+
+void HelperProcess::supervise() {
+  while (!is_stopping()) {
+    Run run;
+    start(run);
+    if (run.child) serve(run);
+    const bool was_stable = run.ready_since && Clock::now() - *run.ready_since >= stable_time;
+    end(run);
+    if (!is_stopping()) pause(was_stable);
+  }
+}
+
+bool HelperProcess::is_stopping() const {
+  std::lock_guard lock(mutex_);
+  return stopping_;
+}
+
+void HelperProcess::set_phase(Phase phase, std::string detail) {
+  {
+    std::lock_guard lock(mutex_);
+    phase_ = phase;
+    if (!detail.empty()) detail_ = std::move(detail);
+    tried_ = tried_ || (phase != Phase::starting && phase != Phase::setting_up);
+  }
+  changed_.notify_all();
+}
+
+void HelperProcess::pause(bool was_stable) {
+  std::unique_lock lock(mutex_);
+  if (was_stable) next_pause_ = options_.first_pause;
+  const milliseconds time = next_pause_;
+  next_pause_ = std::min(time * 2, options_.longest_pause);
+  changed_.wait_for(lock, time, [this] { return stopping_; });
+}
+
+void HelperProcess::start(Run& run) {
+  try {
+    run.child = std::make_unique<ChildProcess>(options_.command());
+  } catch (const std::exception& error) {
+    run.ended = error.what();
+    return;
+  }
+  run.patience = Clock::now() + options_.start_time;
+  link_.open(run.child->socket());
+  std::lock_guard lock(mutex_);
+  phase_ = Phase::starting;
+  ++starts_;
+  pid_ = run.child->pid();
+}
+
+void HelperProcess::serve(Run& run) {
+  while (run.ended.empty() && !is_stopping()) {
+    const auto events = link_.poll(run.child->words(), time_to_next_look(run));
+    if (events.words) read_words(run);
+    if (events.socket) read_frames(run);
+    look_at_clock(run);
+    look_at_master(run);
+  }
+}
+
+int HelperProcess::time_to_next_look(const Run& run) const {
+  Clock::time_point next = run.patience;
+  if (const auto hung = calls_.first_given_up()) next = std::min(next, *hung);
+  {
+    std::lock_guard lock(mutex_);
+    const bool probes = (run.started && !run.asked) || phase_ == Phase::master_lost;
+    if (probes) next = std::min(next, run.next_probe);
+  }
+  const auto now = Clock::now();
+  if (next <= now) return 0;
+  // New calls do not wake the supervisor: it finds a hung one a little late instead.
+  const Clock::duration nap = std::min<Clock::duration>(next - now, options_.hang_time / 4);
+  return static_cast<int>(std::chrono::ceil<milliseconds>(nap).count());
+}
+
+void HelperProcess::look_at_clock(Run& run) {
+  if (!run.ended.empty()) return;
+  const auto now = Clock::now();
+  if (now >= run.patience) {
+    run.ended = std::string(run.asked ? "its set-up" : "loading Mooncake") + " took longer than " +
+                in_words(options_.start_time);
+  } else if (const auto hung = calls_.first_given_up(); hung && now >= *hung) {
+    run.ended = "it did not answer in time";
+  }
+}
+
+void HelperProcess::look_at_master(Run& run) {
+  if (!run.ended.empty() || !run.started || Clock::now() < run.next_probe) return;
+  {
+    std::lock_guard lock(mutex_);
+    if (run.asked && phase_ != Phase::master_lost) return;
+  }
+  const std::string trouble = why_unreachable(options_.master, options_.connect_timeout);
+  run.next_probe = Clock::now() + probe_period;
+  if (!trouble.empty()) {
+    const std::string detail = "no master answers at " + options_.master + ": " + trouble;
+    throttle_.log(spdlog::level::warn, "mooncake store: {}", detail);
+    set_phase(run.asked ? Phase::master_lost : Phase::no_master, detail);
+    return;
+  }
+  if (run.asked) {
+    set_phase(Phase::ready, "its master is back");
+    return;
+  }
+  run.asked = true;
+  run.patience = Clock::now() + options_.start_time;
+  set_phase(Phase::setting_up, {});
+  link_.send(wire::Type::setup, 0, bytes_of(options_.setup));
+}
+
+void HelperProcess::end(Run& run) {
+  link_.close();
+  if (!run.child) {
+    set_phase(Phase::broken, run.ended);
+    throttle_.log(spdlog::level::warn, "mooncake store: {}", run.ended);
+    return;
+  }
+  const bool stopping = is_stopping();
+  // From here on nobody asks; but who has asked is told of his loss only when the helper is gone
+  // and works on his memory no more.
+  set_phase(Phase::starting, "the helper process was ended: " + run.ended);
+  if (stopping) let_leave(*run.child);
+  run.child->kill();
+  if (!wait_for_end(run.child->socket(), leave_time)) {
+    logger()->error("mooncake store: something of its helper does not end");
+  }
+  const std::string how = run.child->reap();
+  read_words(run);
+  {
+    std::lock_guard lock(mutex_);
+    pid_ = -1;
+    loaded_ = false;
+    for (auto& [number, region] : regions_) region.offered = region.usable = false;
+  }
+  calls_.lose_all();
+  if (stopping) return;
+  std::string detail = "the helper process was ended: " + run.ended + " (" + how + ")";
+  if (!run.last_words.empty()) detail += "; its last words: " + run.last_words;
+  throttle_.log(spdlog::level::warn, "mooncake store: {}", detail);
+  set_phase(Phase::broken, detail);
+}
+
+// Leaving properly takes a helper's memory out of the cluster, where it lends some.
+void HelperProcess::let_leave(const ChildProcess& child) {
+  child.hang_up();
+  wait_for_end(child.socket(), leave_time);
+}
+
+void HelperProcess::read_words(Run& run) {
+  std::array<char, 4096> buffer{};
+  for (;;) {
+    const ssize_t got = ::read(run.child->words(), buffer.data(), buffer.size());
+    if (got <= 0) return;
+    for (const char c : std::string_view(buffer.data(), static_cast<std::size_t>(got))) {
+      if (c != '\n') {
+        if (run.line.size() < longest_line) run.line += c;
+        continue;
+      }
+      logger()->debug("mooncake helper: {}", run.line);
+      if (!run.line.empty()) run.last_words = std::exchange(run.line, {});
+    }
+  }
+}
+
+void HelperProcess::read_frames(Run& run) {
+  HelperLink::Frame frame;
+  while (run.ended.empty()) {
+    switch (link_.read(frame)) {
+      case HelperLink::Read::frame:
+        handle(run, frame.header, frame.payload);
+        break;
+      case HelperLink::Read::nothing:
+        return;
+      case HelperLink::Read::closed:
+        run.ended = "it went away";
+        return;
+      case HelperLink::Read::nonsense:
+        run.ended = "it does not keep to the protocol";
+        return;
+    }
+  }
+}
+
+void HelperProcess::handle(Run& run, const wire::Header& header, const wire::Payload& payload) {
+  switch (header.type) {
+    case wire::Type::started:
+      handle_started(run, payload);
+      return;
+    case wire::Type::state:
+      handle_state(run, payload);
+      return;
+    case wire::Type::answer:
+      handle_answer(run, header.call, payload);
+      return;
+    default:
+      run.ended = "it does not keep to the protocol";
+  }
+}
+
+void HelperProcess::handle_started(Run& run, const wire::Payload& payload) {
+  const auto json = parse_object(payload);
+  if (!flag_of(json, "ok")) {
+    run.ended = text_of(json, "detail");
+    if (run.ended.empty()) run.ended = "it could not load Mooncake";
+    return;
+  }
+  run.started = true;
+  run.patience = Clock::time_point::max();  // a master may be away for ever
+  std::lock_guard lock(mutex_);
+  provider_ = text_of(json, "provider");
+  many_runs_ = flag_of(json, "many_runs");
+  loaded_ = true;
+  for (auto& [number, region] : regions_) offer(number, region);
+}
+
+void HelperProcess::handle_state(Run& run, const wire::Payload& payload) {
+  const auto json = parse_object(payload);
+  if (!flag_of(json, "ok") || !run.asked) {
+    run.ended = text_of(json, "detail");
+    if (run.ended.empty()) run.ended = "its set-up failed";
+    return;
+  }
+  run.patience = Clock::time_point::max();
+  run.ready_since = Clock::now();
+  const Report now = report();
+  logger()->info("mooncake store: ready, master {}, through {} (process {})", options_.master,
+                 now.provider, now.pid);
+  set_phase(Phase::ready, "ready");
+}
+
+void HelperProcess::handle_answer(Run& run, std::uint64_t call, const wire::Payload& payload) {
+  auto answers = wire::decode_answers(payload);
+  if (!answers) {
+    run.ended = "it does not keep to the protocol";
+    return;
+  }
+  if ((call & region_call) != 0) {
+    std::lock_guard lock(mutex_);
+    const auto region = regions_.find(static_cast<std::uint32_t>(call & ~region_call));
+    if (region == regions_.end()) return;
+    region->second.usable = answers->size() == 1 && answers->front().code == 0;
+    if (!region->second.usable) logger()->warn("mooncake store: a memory region was refused");
+    return;
+  }
+  const bool lost = std::ranges::any_of(*answers, is_rpc_failure);
+  if (!calls_.answer(call, *std::move(answers))) {
+    run.ended = "it does not keep to the protocol";
+    return;
+  }
+  if (!lost) return;
+  {
+    std::lock_guard lock(mutex_);
+    if (phase_ != Phase::ready) return;
+    phase_ = Phase::master_lost;
+    detail_ = "the master at " + options_.master + " does not answer";
+  }
+  run.next_probe = Clock::now();
+}
+
+}  // namespace vitrove::mooncake
