@@ -217,6 +217,7 @@ class Server(Client):
         self.folder.mkdir(parents=True, exist_ok=True)
         self.log_path = self.folder / f"server-{time.monotonic_ns()}.log"
         self.pool_bytes = None  # known once it is ready
+        self.told_to_end = False
         stores = [store] if isinstance(store, str) else list(store)
         self.command = [*launcher, str(VITROVE), "serve", "--port", str(port),
                         "--encoder", str(encoder),
@@ -247,6 +248,7 @@ class Server(Client):
         wait_until(lambda: self.get("/ready").status == 200, timeout, "the server to be ready")
 
     def signal(self, number):
+        self.told_to_end = True
         self.process.send_signal(number)
 
     def kill(self):
@@ -254,9 +256,9 @@ class Server(Client):
         self.process.wait()
 
     def stop(self, timeout=30):
-        """SIGTERM; returns the exit code."""
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
+        """SIGTERM, unless it was sent; returns the exit code."""
+        if self.process.poll() is None and not self.told_to_end:
+            self.signal(signal.SIGTERM)
         try:
             code = self.process.wait(seconds(timeout))
             assert not leak_budget.excesses(self.log)
@@ -326,7 +328,10 @@ class Servers:
         """Every one that is still alive must be at rest, and end with 0 on SIGTERM."""
         try:
             self.check_at_rest()
-            codes = [server.stop() for server in self.alive()]
+            alive = self.alive()
+            for server in alive:  # all at once: each takes a moment
+                server.signal(signal.SIGTERM)
+            codes = [server.stop() for server in alive]
             assert codes == [0] * len(codes)
         finally:
             for server in self.alive():

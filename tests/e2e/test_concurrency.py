@@ -164,7 +164,7 @@ def test_a_storm_of_mixed_requests_ends_with_nothing_pinned(start, store_folder)
     """B66: hits, misses, doubles, broken items, early leavers, eviction, a flush in between."""
     server = start("--pool-size", "2MiB", store=file_store(store_folder),
                    encoder="stub:dim=256,tokens=64,seed=1")
-    end = time.monotonic() + 4
+    end = time.monotonic() + 3
 
     def client(number):
         choose = random.Random(number)

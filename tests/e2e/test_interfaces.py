@@ -8,11 +8,12 @@ import time
 
 import pytest
 from support import (STUB, data_url, file_store, free_port, png, png_url, seconds, stored_values,
-                     wait_until)
+                     wait_for_puts, wait_until)
 
 
-def wait_for_puts(server):
-    wait_until(lambda: server.metrics().sum("vitrove_store_pending") == 0, 30, "puts to land")
+@pytest.fixture(scope="module")
+def server(start_shared):
+    return start_shared()
 
 
 def test_counters_tell_exactly_what_happened(start, store_folder):
@@ -70,7 +71,7 @@ def test_counters_never_go_down_and_add_up_under_load(start):
 
 def test_readiness_follows_a_stuck_encoder_and_liveness_does_not(start):
     """B75."""
-    server = start("--stall-timeout", "300ms", encoder=STUB + ",delay_ms=4000")
+    server = start("--stall-timeout", "300ms", encoder=STUB + ",delay_ms=2000")
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         stuck = pool.submit(server.encode, [png_url(1)])
         wait_until(lambda: server.get("/ready").status == 503, 20, "readiness to notice")
@@ -153,9 +154,8 @@ BROKEN = data_url(png(0)[:-30])
     ([data_url(b"GIF89a" + bytes(64))], 0, 415),
     ([{"digest": "00" * 32}], 0, 403),
 ])
-def test_an_error_names_its_request_and_item(start, items, index, status):
+def test_an_error_names_its_request_and_item(server, items, index, status):
     """B77: never a 200 with partial data."""
-    server = start()
     reply = server.encode(items, req_id="who-asks", num_parts=3, part_idx=1)
     assert reply.status == status, reply.body
     assert set(reply.error) == {"code", "message", "req_id", "item"}
@@ -185,8 +185,7 @@ def test_an_encoder_error_reaches_every_kind_of_request(start):
     json.dumps({"mm_items": [png_url(1)], "req_id": "a\r\nb"}).encode(),
     b'{"mm_items":' + b"[" * 100_000,
 ])
-def test_a_bad_body_is_a_clear_400(start, body):
-    server = start()
+def test_a_bad_body_is_a_clear_400(server, body):
     reply = server.post("/encode", body)
     assert reply.status == 400, reply.body[:500]
     assert set(reply.error) == {"code", "message", "req_id", "item"}
@@ -194,8 +193,7 @@ def test_a_bad_body_is_a_clear_400(start, body):
     assert server.encode([png_url(1)]).status == 200
 
 
-def test_unknown_routes_and_methods_are_json_errors(start):
-    server = start()
+def test_unknown_routes_and_methods_are_json_errors(server):
     assert server.get("/nowhere").status == 404
     assert server.get("/nowhere").error["code"] == "not_found"
     assert server.request("PUT", "/encode", b"{}").status == 405
@@ -203,8 +201,7 @@ def test_unknown_routes_and_methods_are_json_errors(start):
     assert server.get("/embeddings/vt1-" + "0" * 64).status == 404
 
 
-def test_the_status_page_is_a_page(start):
-    server = start()
+def test_the_status_page_is_a_page(server):
     page = server.get("/")
     assert page.status == 200 and page.headers["content-type"].startswith("text/html")
     assert b"Vitrove" in page.body

@@ -13,8 +13,8 @@ import threading
 import time
 
 import pytest
-from support import (STUB, TIME_FACTOR, SwitchedStore, file_store, png_url, stored_values,
-                     wait_for_puts, wait_until)
+from support import (STUB, TIME_FACTOR, Servers, SwitchedStore, file_store, png_url,
+                     stored_values, wait_for_puts, wait_until)
 
 
 @pytest.fixture(scope="module")
@@ -137,11 +137,21 @@ FAULTS_OF_A_VALUE = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS_OF_A_VALUE)
-@pytest.mark.parametrize("bad", [{4}, {0}, {7}, {1, 2, 5}, set(range(8))], ids=str)
-def test_only_what_cannot_be_loaded_is_encoded_anew(start, store_folder, golden, bad, fault):
+@pytest.fixture(scope="module")
+def eight_stored(tmp_path_factory):
+    """(folder of a store, keys) of the first eight pictures."""
+    folder = tmp_path_factory.mktemp("eight")
+    return folder, warm(Servers(folder / "servers"), folder / "store", range(8))
+
+
+@pytest.mark.parametrize("fault, bad", [
+    ("missing", {4}), ("missing", {0}), ("missing", {7}), ("missing", {1, 2, 5}),
+    ("missing", set(range(8))), ("short", {4}), ("damaged", {4}), ("damaged", set(range(8)))])
+def test_only_what_cannot_be_loaded_is_encoded_anew(start, store_folder, eight_stored, golden,
+                                                    fault, bad):
     """B39: of eight stored pictures in one request some are bad; the others come from the store."""
-    keys = warm(start, store_folder, range(8))
+    folder, keys = eight_stored
+    shutil.copytree(folder / "store", store_folder, dirs_exist_ok=True)
     for seed in bad:
         FAULTS_OF_A_VALUE[fault](value_path(store_folder, keys[seed]))
     server = start(store=file_store(store_folder))
