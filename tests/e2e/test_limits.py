@@ -5,7 +5,6 @@ import contextlib
 import json
 import os
 import random
-import re
 import threading
 import time
 from pathlib import Path
