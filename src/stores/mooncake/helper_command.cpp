@@ -39,7 +39,7 @@ UniqueFd script_file() {
 
 std::string find_helper(const std::string& chosen) {
   if (!chosen.empty()) return chosen;
-  const std::string named = environment("VITROVE_MOONCAKE_HELPER").value_or("");
+  std::string named = environment("VITROVE_MOONCAKE_HELPER").value_or("");
   if (!named.empty()) return named;
   std::error_code error;
   const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
