@@ -300,6 +300,7 @@ std::vector<wire::Answer> LibraryHelper::get(const std::vector<wire::Item>& item
 
 std::vector<wire::Answer> LibraryHelper::exist(const std::vector<wire::Item>& items) {
   std::vector<const char*> keys;
+  keys.reserve(items.size());
   for (const wire::Item& item : items) keys.push_back(item.key.c_str());
   std::vector<int> codes(items.size(), static_cast<int>(internal_error));
   const int failed =
@@ -315,6 +316,7 @@ std::vector<wire::Answer> LibraryHelper::exist(const std::vector<wire::Item>& it
 
 std::vector<wire::Answer> LibraryHelper::remove(const std::vector<wire::Item>& items) {
   std::vector<wire::Answer> answers;
+  answers.reserve(items.size());
   for (const wire::Item& item : items) {
     answers.push_back({library_.remove(store_, item.key.c_str(), 1), 0});
   }

@@ -127,7 +127,7 @@ def test_a_master_may_come_late_die_and_come_back(start, cluster):
     cluster.kill("mooncake_master")
     for seed in range(160, 170):
         assert a.sources([png_url(seed)]) == ["encoded"]
-    wait_until(lambda: store_of(a)["state"] == "down", 30, "the loss to show")
+    wait_until(lambda: "master" in store_of(a)["detail"], 30, "the loss to show")
     cluster.start()
     wait_ready(a)
     put_again(a, 170)

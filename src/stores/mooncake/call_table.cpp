@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/stoppable_wait.h"
+
 namespace vitrove::mooncake {
 
 std::uint64_t CallTable::add(Terms terms) {
@@ -19,7 +21,7 @@ CallResult CallTable::wait(std::uint64_t id) {
   const std::shared_ptr<Call> call = calls_.at(id);
   const auto done = [&] { return call->done; };
   if (call->terms.may_leave) {
-    call->changed.wait_until(lock, call->terms.cancel, call->terms.deadline, done);
+    wait_until(call->changed, lock, call->terms.cancel, call->terms.deadline, done);
   } else {
     call->changed.wait(lock, done);
   }

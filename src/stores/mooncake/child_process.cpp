@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <system_error>
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -12,14 +11,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/environment.h"
 #include "vitrove/error.h"
 
 namespace vitrove::mooncake {
 namespace {
 
 [[noreturn]] void fail(const std::string& what, int error) {
-  throw Error(ErrorCode::unavailable,
-              "mooncake store: " + what + ": " + std::generic_category().message(error));
+  throw Error(ErrorCode::unavailable, "mooncake store: " + what + ": " + errno_text(error));
 }
 
 struct Pair {

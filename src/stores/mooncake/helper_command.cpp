@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
@@ -11,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/environment.h"
 #include "stores/mooncake/helper_source.h"
 #include "vitrove/error.h"
 
@@ -32,15 +32,15 @@ UniqueFd script_file() {
   }
   if (!rest.empty()) {
     throw Error(ErrorCode::unavailable, "mooncake store: no memory for its helper program",
-                std::generic_category().message(errno));
+                errno_text(errno));
   }
   return fd;
 }
 
 std::string find_helper(const std::string& chosen) {
   if (!chosen.empty()) return chosen;
-  const char* named = std::getenv("VITROVE_MOONCAKE_HELPER");  // NOLINT(concurrency-mt-unsafe)
-  if (named != nullptr && *named != '\0') return named;
+  std::string named = environment("VITROVE_MOONCAKE_HELPER").value_or("");
+  if (!named.empty()) return named;
   std::error_code error;
   const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
   for (const fs::path& place :

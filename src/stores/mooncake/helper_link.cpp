@@ -4,13 +4,13 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <system_error>
 
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/environment.h"
 #include "vitrove/error.h"
 
 namespace vitrove::mooncake {
@@ -42,7 +42,7 @@ ssize_t send_some(int socket, std::span<const std::byte> bytes, int fd) {
 HelperLink::HelperLink() : wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!wake_) {
     throw Error(ErrorCode::unavailable, "mooncake store: no descriptor for its helper",
-                std::generic_category().message(errno));
+                errno_text(errno));
   }
 }
 

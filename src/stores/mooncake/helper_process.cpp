@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/stoppable_wait.h"
 #include "stores/mooncake/master_probe.h"
 #include "vitrove/error.h"
 
@@ -96,7 +97,7 @@ CallResult HelperProcess::ask(Question question, const StoreContext& context) {
   const wire::Payload payload = wire::encode(question.items);
   std::unique_lock lock(mutex_);
   const auto known = [this] { return tried_ || stopping_; };
-  if (!changed_.wait_until(lock, context.cancel, context.deadline, known)) {
+  if (!wait_until(changed_, lock, context.cancel, context.deadline, known)) {
     const bool left = context.cancel.stop_requested();
     return {left ? CallEnd::cancelled : CallEnd::timed_out, {}, std::move(question.block)};
   }
@@ -280,7 +281,7 @@ void HelperProcess::look_at_master(Run& run) {
     return;
   }
   if (run.asked) {
-    set_phase(Phase::ready, "its master is back");
+    set_phase(Phase::ready, "ready");
     return;
   }
   run.asked = true;

@@ -2,12 +2,12 @@
 
 #include <cerrno>
 #include <memory>
-#include <system_error>
 
 #include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
 
+#include "base/environment.h"
 #include "base/unique_fd.h"
 
 namespace vitrove::mooncake {
@@ -56,7 +56,7 @@ std::string why_unreachable(const std::string& address, std::chrono::millisecond
     error = try_to_connect(*one, timeout);
     if (error == 0) return {};
   }
-  return std::generic_category().message(error);
+  return errno_text(error);
 }
 
 }  // namespace vitrove::mooncake

@@ -339,6 +339,7 @@ void MooncakeStore::confirm(const Transfer<ConstBuffer>& all,
   const auto give_up = std::chrono::steady_clock::now() + others_put_time;
   for (auto pause = std::chrono::milliseconds(1); !waiting.empty(); pause = pause * 2) {
     std::vector<EmbeddingKey> keys;
+    keys.reserve(waiting.size());
     for (const std::size_t i : waiting) keys.push_back(all.keys[i]);
     const auto found = batch_is_exist(keys, all.context);
     std::vector<std::size_t> still;

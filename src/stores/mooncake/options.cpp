@@ -4,12 +4,12 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <fstream>
 #include <limits>
 
 #include <nlohmann/json.hpp>
 
+#include "base/environment.h"
 #include "stores/store_name.h"
 #include "vitrove/error.h"
 
@@ -23,11 +23,6 @@ constexpr int default_port = 50051;
 
 [[noreturn]] void refuse(const std::string& message, const std::string& detail = {}) {
   throw Error(ErrorCode::invalid_argument, "mooncake store: " + message, detail);
-}
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets variables
-  return value == nullptr ? std::string() : std::string(value);
 }
 
 std::string text_in(const Json& file, const char* name, const std::string& fallback) {
@@ -98,8 +93,8 @@ void choose_provider(StoreOptions& options, MooncakeStoreOptions& chosen) {
     chosen.python = python;
     return;
   }
-  chosen.library = library.empty() ? environment("VITROVE_MOONCAKE_LIBRARY") : library;
-  chosen.python = environment("VITROVE_MOONCAKE_PYTHON");
+  chosen.library = library.empty() ? environment("VITROVE_MOONCAKE_LIBRARY").value_or("") : library;
+  chosen.python = environment("VITROVE_MOONCAKE_PYTHON").value_or("");
   if (chosen.python.empty()) chosen.python = "python3";
 }
 
@@ -132,7 +127,7 @@ MooncakeStoreOptions read_options(const StoreUrl& url, StoreOptions& options) {
   if (!url.host.empty()) {
     chosen.master = master_of(url);
   } else {
-    const std::string path = environment("MOONCAKE_CONFIG_PATH");
+    const std::string path = environment("MOONCAKE_CONFIG_PATH").value_or("");
     if (path.empty()) refuse("name its master (mooncake://HOST:PORT) or set MOONCAKE_CONFIG_PATH");
     read_config_file(path, chosen);
   }

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <iterator>
-#include <system_error>
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/environment.h"
+#include "base/stoppable_wait.h"
 #include "vitrove/error.h"
 
 namespace vitrove::mooncake {
@@ -37,7 +38,7 @@ StagingMemory::StagingMemory(std::uint64_t bytes)
   if (address == MAP_FAILED) {
     const int error = errno;
     throw Error(ErrorCode::unavailable, "mooncake store: no memory for its staging area",
-                std::generic_category().message(error));
+                errno_text(error));
   }
   data_ = static_cast<std::byte*>(address);
   // A helper gone wild must not be able to cut the file short under us.
@@ -59,7 +60,7 @@ std::optional<StagingMemory::Block> StagingMemory::take(std::uint64_t bytes,
   std::unique_lock lock(mutex_);
   std::optional<std::uint64_t> offset;
   const auto found = [&] { return (offset = find_room(rounded_up(bytes))).has_value(); };
-  if (!changed_.wait_until(lock, cancel, deadline, found)) return std::nullopt;
+  if (!wait_until(changed_, lock, cancel, deadline, found)) return std::nullopt;
   Block block;
   block.memory_ = this;
   block.offset_ = *offset;
