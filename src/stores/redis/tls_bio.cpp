@@ -10,9 +10,7 @@ namespace {
 
 using MethodPtr = std::unique_ptr<BIO_METHOD, decltype(&::BIO_meth_free)>;
 
-int socket_of(BIO* bio) {
-  return *static_cast<const int*>(::BIO_get_data(bio));
-}
+int socket_of(BIO* bio) { return *static_cast<const int*>(::BIO_get_data(bio)); }
 
 int send_bytes(BIO* bio, const char* bytes, int count) {
   BIO_clear_retry_flags(bio);
