@@ -55,6 +55,7 @@ Fleet::NodePtr Fleet::node_at(const Endpoint& endpoint) {
 std::vector<Fleet::NodePtr> Fleet::all_nodes() const {
   std::lock_guard lock(mutex_);
   std::vector<NodePtr> nodes;
+  nodes.reserve(nodes_.size());
   for (const auto& [endpoint, node] : nodes_) nodes.push_back(node);
   return nodes;
 }
