@@ -30,9 +30,6 @@ ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "build" / "demo"
 BURST = 16
 
-
-# ONNX Runtime would otherwise keep files in the home directory, and report to its makers.
-QUIET_RUNTIME = {"ORT_DISABLE_TELEMETRY": "1"}
 PR_SET_PDEATHSIG = 1
 libc = ctypes.CDLL(None)
 
@@ -66,8 +63,7 @@ class EncodeServer:
         print(f"  {name}: vitrove {' '.join(command[1:])}".replace(str(ROOT) + "/", ""), flush=True)
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL,
                                         stdout=open(self.log_path, "wb"),
-                                        stderr=subprocess.STDOUT, preexec_fn=die_with_parent,
-                                        env={**os.environ, **QUIET_RUNTIME})
+                                        stderr=subprocess.STDOUT, preexec_fn=die_with_parent)
 
     def wait_ready(self):
         end = time.monotonic() + 120

@@ -8,8 +8,8 @@
 
 namespace vitrove {
 
-// An environment variable, unless it is unset. Nothing in Vitrove sets one, so readers cannot race;
-// a host that calls setenv() beside us has that race with every library.
+// An environment variable, unless it is unset. Nothing sets one once there are threads, so readers
+// cannot race; a host that calls setenv() beside us has that race with every library.
 inline std::optional<std::string> environment(const std::string& name) {
   const char* value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): see above
   if (value == nullptr) return std::nullopt;

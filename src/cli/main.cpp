@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <string>
 #include <string_view>
@@ -74,6 +75,9 @@ int exit_code_of(ErrorCode code) {
 }  // namespace vitrove::cli
 
 int main(int argc, char** argv) {
+  // ONNX Runtime would report its use to its maker and keep files for that in the home directory.
+  // Set before there is a second thread; whoever wants the reports sets it to 0.
+  ::setenv("ORT_DISABLE_TELEMETRY", "1", 0);  // NOLINT(concurrency-mt-unsafe)
   try {
     return vitrove::cli::run(argc, argv);
   } catch (const vitrove::Error& error) {

@@ -3,17 +3,22 @@
 // The port is told by one line on standard output once the server listens; logs go to standard
 // error. SIGTERM and SIGINT drain, a second one ends at once.
 
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <stop_token>
 #include <string>
 #include <thread>
 
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
 
 #include "base/log.h"
+#include "base/unique_fd.h"
 #include "cli/commands.h"
 #include "cli/serve_options.h"
 #include "server/encode_server.h"
@@ -32,19 +37,23 @@ sigset_t stop_signals() {
 
 // Runs on a thread of its own, since draining takes locks that a signal handler may not take.
 void watch_signals(const std::stop_token& stop, EncodeServer& server) {
-  const sigset_t signals = stop_signals();
+  const sigset_t set = stop_signals();
+  const UniqueFd signals(signalfd(-1, &set, SFD_CLOEXEC));
+  const UniqueFd end(eventfd(0, EFD_CLOEXEC));
+  const std::stop_callback wake(stop, [&end] { eventfd_write(end.get(), 1); });
   bool draining = false;
   while (!stop.stop_requested()) {
-    const timespec patience{0, 200'000'000};
-    const int number = sigtimedwait(&signals, nullptr, &patience);
-    if (number <= 0) continue;
+    std::array<pollfd, 2> ready{pollfd{signals.get(), POLLIN, 0}, pollfd{end.get(), POLLIN, 0}};
+    if (poll(ready.data(), ready.size(), -1) < 0 || ready[0].revents == 0) continue;
+    signalfd_siginfo signal{};
+    if (read(signals.get(), &signal, sizeof signal) != sizeof signal) continue;
     if (draining) {
       logger()->warn("second signal: ending at once");
       server.force_stop();
       return;
     }
     draining = true;
-    logger()->info("signal {}: draining", number);
+    logger()->info("signal {}: draining", signal.ssi_signo);
     server.begin_drain();
   }
 }

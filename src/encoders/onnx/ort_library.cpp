@@ -166,6 +166,8 @@ OrtLibrary::OrtLibrary(const std::filesystem::path& path)
                                         &env),
         "ONNX Runtime cannot start");
   env_ = OrtHandle<OrtEnv>(env, api().ReleaseEnv);
+  // A cache tells nobody outside what it is used for. A build without reports may say no.
+  failure(api().DisableTelemetryEvents(env));
 }
 
 OrtLibrary::~OrtLibrary() = default;
