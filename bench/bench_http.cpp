@@ -202,7 +202,9 @@ class ColdLoad {
 void compare_throughput(Harness& harness, const std::string& encoder) {
   if (!harness.wants("http_throughput_no_hits")) return;
   const Scratch scratch;
-  Server on(cached_config(encoder, scratch));
+  ServerConfig on_config = cached_config(encoder, scratch);
+  on_config.pool_size = std::uint64_t{8} << 20;  // full after the first turn, as pools are
+  Server on(on_config);
   ServerConfig off_config = bench_config(encoder);
   off_config.pool_size = 0;
   Server off(off_config);

@@ -2,8 +2,8 @@
 //
 //   file:///var/lib/vitrove?capacity=50GiB&fsync=false&strict=false
 //
-//   <root>/v1/ab/cd/vt1-abcd…      a value, named by its key
-//   <root>/v1/ab/cd/.vt1-tmp-…     a value being written; renamed when it is whole
+//   <root>/v1/a/b/vt1-abcd…      a value, named by its key
+//   <root>/v1/a/b/.vt1-tmp-…     a value being written; renamed when it is whole
 //   <root>/v1/.vitrove-state       who writes here, with what capacity, and how much there is
 //
 // Whole or absent: a value is written to a temporary file beside its place, then renamed. A crash

@@ -28,6 +28,7 @@ namespace {
 
 // How old a modification time gets before a use renews it.
 constexpr std::int64_t touch_interval_s = 60;
+constexpr std::uint64_t written_at_once = std::uint64_t{1} << 20;  // by one system call
 
 // What stands under a key's name. Neither an empty file (what some file systems make of an unsynced
 // one after a power cut) nor anything that is not a regular file is a value.
@@ -255,11 +256,13 @@ StoreResult FileStore::write(const EmbeddingKey& key, ConstBufferList buffers, s
   if (!reserved.ok()) return reserved;
   auto [temporary, error] = make_temporary(key);
   if (error != 0) return write_failure(error);
-  // The whole size at once, so that a count sees what is coming.
-  if (::ftruncate(temporary.fd(), static_cast<off_t>(size)) != 0) return write_failure(errno);
-  grant.became_visible();
-
+  if (size > written_at_once) {
+    // The whole size at once, so that a count sees what is coming.
+    if (::ftruncate(temporary.fd(), static_cast<off_t>(size)) != 0) return write_failure(errno);
+    grant.became_visible();
+  }
   if ((error = write_value(temporary.fd(), buffers, context)) != 0) return write_failure(error);
+  grant.became_visible();
   if (options_.fsync && ::fdatasync(temporary.fd()) != 0) return write_failure(errno);
   error = publish(temporary, layout_.path_of(key), mode);
   if (error == EEXIST) return {StoreStatus::ok, size};  // somebody was faster

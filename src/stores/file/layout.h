@@ -33,7 +33,7 @@ class Layout {
   std::string base_;
 };
 
-// "ab": a directory of the fan-out.
+// "a": a directory of the fan-out.
 bool is_fan_out_name(std::string_view name);
 
 // The key of a value's file name, when it stands in the directories it belongs to.

@@ -28,14 +28,14 @@ TEST(FileStoreNames, AreShortWhateverTheKey) {
   EXPECT_LE(temporary.filename().string().size(), 80u);
   EXPECT_LE(fs::path(layout.path_of(key)).filename().string().size(), 80u);
   EXPECT_EQ(file::parse_temporary_name(temporary.filename().string()), writer);
-  EXPECT_EQ(fs::path(layout.path_of(key)).lexically_relative("/r/v1"), "ff/ff/" + key.text());
+  EXPECT_EQ(fs::path(layout.path_of(key)).lexically_relative("/r/v1"), "f/f/" + key.text());
 }
 
 TEST(FileStoreNames, AreOursOnlyWhenTheyAreExactlyThat) {
   const EmbeddingKey key = key_number(1);
   const std::string name = key.text();
-  const std::string first = name.substr(4, 2);
-  const std::string second = name.substr(6, 2);
+  const std::string first = name.substr(4, 1);
+  const std::string second = name.substr(5, 1);
   EXPECT_EQ(file::parse_value_name(first, second, name), key);
   EXPECT_FALSE(file::parse_value_name(first, "zz", name));
   EXPECT_FALSE(file::parse_value_name(second + "x", second, name));
