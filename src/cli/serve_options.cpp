@@ -170,7 +170,13 @@ void add_server_options(CLI::App& app, ServerConfig& config) {
       ->capture_default_str()
       ->check(CLI::Range(0U, 4096U))
       ->group(group);
-  app.add_option("--decode-threads", config.decode_threads, "decoding threads; 0: cores")
+  app.add_option("--media-threads", config.media_threads,
+                 "requests that wait for http(s): or file: media at a time")
+      ->capture_default_str()
+      ->check(CLI::Range(1U, 4096U))
+      ->group(group);
+  app.add_option("--decode-threads", config.decode_threads,
+                 "pictures decoded at a time; 0: cores, at least 2")
       ->capture_default_str()
       ->check(CLI::Range(0U, 4096U))
       ->group(group);

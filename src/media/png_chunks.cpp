@@ -48,7 +48,30 @@ void append(std::vector<std::span<const std::byte>>& pieces, std::span<const std
   pieces.push_back(piece);
 }
 
+// 0 for what is no PNG; the decoder says so.
+std::uint32_t channels_of(std::uint8_t color_type) {
+  switch (color_type) {
+    case 0:
+    case 3:
+      return 1;
+    case 2:
+      return 3;
+    case 4:
+      return 2;
+    case 6:
+      return 4;
+    default:
+      return 0;
+  }
+}
+
 }  // namespace
+
+bool could_hold_its_pixels(const PngParts& parts) {
+  constexpr std::uint64_t most_per_byte = 1032;
+  const std::uint64_t bits = std::uint64_t{parts.width} * parts.height * parts.bits_per_pixel;
+  return bits / 8 <= parts.data_bytes * most_per_byte;
+}
 
 PngParts split_png(std::span<const std::byte> file) {
   PngParts parts;
@@ -60,6 +83,8 @@ PngParts split_png(std::span<const std::byte> file) {
   }
   parts.width = read_u32(header.data);
   parts.height = read_u32(header.data.subspan(4));
+  parts.bits_per_pixel = std::to_integer<std::uint32_t>(header.data[8]) *
+                         channels_of(std::to_integer<std::uint8_t>(header.data[9]));
 
   bool had_data = false;
   bool is_after_data = false;
@@ -69,6 +94,7 @@ PngParts split_png(std::span<const std::byte> file) {
     const bool is_data = chunk.type == "IDAT";
     if (is_data && is_after_data) throw_damaged(MediaFormat::png, "IDAT chunks are interrupted");
     had_data = had_data || is_data;
+    if (is_data) parts.data_bytes += chunk.data.size();
     is_after_data = had_data && !is_data;
     if (chunk.is_critical() || chunk.type == "tRNS") append(parts.pieces, chunk.whole);
     if (chunk.type == "eXIf" && parts.exif.empty()) parts.exif = chunk.data;

@@ -127,6 +127,7 @@ class PngReader {
 DecodedImage decode_png(std::span<const std::byte> bytes, DecodeJob& job) {
   const PngParts parts = split_png(bytes);
   job.check_size(parts.width, parts.height);
+  if (!could_hold_its_pixels(parts)) throw_damaged(MediaFormat::png, "too little data");
   PngReader reader(parts.pieces, job);
   const Orientation orientation = read_orientation(parts.exif);
   const bool has_transparency = reader.has_transparency();

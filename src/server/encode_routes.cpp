@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -84,14 +85,25 @@ std::vector<Route> EncodeRoutes::routes() {
   return {std::move(encode_route), std::move(get_route), std::move(remove_route)};
 }
 
-HttpResponse EncodeRoutes::encode(HttpRequest& request) {
+Answer EncodeRoutes::encode(HttpRequest& request) {
   std::string req_id = request.request_id;
-  return reply_or_error(req_id, [&] {
+  return reply_or_error(req_id, [&]() -> Answer {
     EncodeBody body = parse_encode_body(request.body, config_.max_items, req_id);
     request.body = {};
     const ReplyFrame frame = frame_of(body, req_id);
     const ReturnForm form = body.form;
-    auto items = service_.encode(work_of(request, std::move(body), req_id));
+    const bool waits_for_media = std::ranges::any_of(body.items, is_remote);
+    auto work = std::make_shared<EncodeRequest>(work_of(request, std::move(body), req_id));
+    if (!waits_for_media) return encode_work(frame, form, std::move(*work));
+    return Later{Lane::media,
+                 [this, frame, form, work] { return encode_work(frame, form, std::move(*work)); }};
+  });
+}
+
+HttpResponse EncodeRoutes::encode_work(const ReplyFrame& frame, ReturnForm form,
+                                       EncodeRequest work) {
+  return reply_or_error(frame.req_id, [&] {
+    auto items = service_.encode(std::move(work));
     if (form == ReturnForm::metadata) return metadata_reply(frame, items);
     return safetensors_reply(frame, std::move(items), budget_);
   });

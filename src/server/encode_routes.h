@@ -23,7 +23,8 @@ class EncodeRoutes {
   std::vector<Route> routes();
 
  private:
-  HttpResponse encode(HttpRequest& request);
+  Answer encode(HttpRequest& request);
+  HttpResponse encode_work(const ReplyFrame& frame, ReturnForm form, EncodeRequest work);
   std::optional<HttpResponse> encode_from_pool(HttpRequest& request);
   std::optional<HttpResponse> hit_reply(const ReplyFrame& frame, ReturnForm form, EncodedItem item);
   HttpResponse get(HttpRequest& request);

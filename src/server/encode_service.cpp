@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "base/log.h"
+#include "media/data_url.h"
 #include "server/item_filler.h"
 #include "server/media_intake.h"
 #include "server/model_slot.h"
@@ -70,12 +71,9 @@ BatcherOptions batcher_options(const ServerConfig& config) {
   options.max_wait = config.max_batch_wait;
   // Whoever waits for an item holds a thread, so this bound is never met by requests.
   options.max_queue = std::max<std::uint32_t>(
-      1024, 2 * static_cast<std::uint32_t>(fill_threads(config) + service_threads(config)));
+      1024, 2 * static_cast<std::uint32_t>(fill_threads(config) + service_threads(config) +
+                                           config.media_threads));
   return options;
-}
-
-bool is_remote(const EncodeItem& item) {
-  return !item.bytes && (item.url.starts_with("http") || item.url.starts_with("HTTP"));
 }
 
 struct Fill {
@@ -124,6 +122,10 @@ void throw_if_cancelled(const RequestContext& context) {
 }
 
 }  // namespace
+
+bool is_remote(const EncodeItem& item) {
+  return !item.bytes && !item.url.empty() && !is_data_url(item.url);
+}
 
 struct EncodeService::Impl {
   Impl(const ServerConfig& options, std::shared_ptr<EmbeddingCacheController> shared)

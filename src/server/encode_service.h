@@ -51,6 +51,9 @@ struct EncodeItem {
   std::string mm_processor_kwargs;   // a JSON object, or empty
 };
 
+// Whether it has to be fetched: from another host, or a file system that may be another's.
+bool is_remote(const EncodeItem& item);
+
 struct EncodeRequest {
   std::string req_id;
   std::vector<EncodeItem> items;

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "server/http_message.h"
 #include "vitrove/error.h"
@@ -16,15 +17,16 @@ HttpResponse error_reply(int status, std::string_view code, std::string_view mes
                          const std::string& req_id, int item = -1);
 
 // Runs `handler`; whatever it throws becomes a reply, and what clients must not see a log line.
+// What the handler returns need only be makeable from a reply.
 template <typename Handler>
-HttpResponse reply_or_error(const std::string& req_id, Handler handler);
+auto reply_or_error(const std::string& req_id, Handler handler) -> std::invoke_result_t<Handler>;
 
 // The Error in flight, of whatever kind; call inside a catch block.
 Error current_error();
 void log_error(const Error& error, const std::string& req_id);
 
 template <typename Handler>
-HttpResponse reply_or_error(const std::string& req_id, Handler handler) {
+auto reply_or_error(const std::string& req_id, Handler handler) -> std::invoke_result_t<Handler> {
   try {
     return handler();
   } catch (...) {

@@ -77,14 +77,14 @@ RgbImage probe_picture() {
 }
 
 std::uint32_t decode_slots(std::uint32_t wanted) {
-  return wanted != 0 ? wanted : std::max(1U, std::thread::hardware_concurrency());
+  return wanted != 0 ? wanted : std::max(2U, std::thread::hardware_concurrency());
 }
 
 }  // namespace
 
 ItemFiller::ItemFiller(const ServerConfig& config)
     : budget_(std::make_shared<MemoryBudget>(config.max_decode_bytes)),
-      gate_(decode_slots(config.decode_threads)) {
+      turns_(decode_slots(config.decode_threads)) {
   limits_.max_item_bytes = config.max_item_bytes;
   limits_.max_pixels = config.max_image_pixels;
 }
@@ -119,11 +119,13 @@ EncodedItem ItemFiller::fill(ModelSlot& slot, const PreparedItem& item, const Ke
 std::shared_ptr<const PreprocessedItem> ItemFiller::preprocess(ModelSlot& slot,
                                                                const PreparedItem& item,
                                                                const RequestContext& context) {
-  const auto turn = gate_.enter(context.deadline, context.cancel);
   require_supported(item.modality);
   const Preprocessor& preprocessor = slot.encoder().preprocessor();
   DecodeContext decode{budget_.get(), context.deadline, context.cancel};
+  // Asked between the header and the pixels: what came before was cheap, and needed no turn.
+  std::optional<DecodeTurns::Turn> turn;
   decode.bytes_beside = [&](std::uint32_t width, std::uint32_t height) {
+    turn.emplace(turns_.enter(std::uint64_t{width} * height, context.deadline, context.cancel));
     return preprocessor.bytes_beside(width, height, item.params);
   };
   DecodedImage decoded = decode_image(*item.bytes, limits_, decode);

@@ -9,9 +9,9 @@
 #include <stop_token>
 #include <vector>
 
+#include "server/decode_turns.h"
 #include "server/encode_service.h"
 #include "server/model_slot.h"
-#include "server/slot_gate.h"
 #include "vitrove/media.h"
 #include "vitrove/memory_budget.h"
 
@@ -45,7 +45,7 @@ class ItemFiller {
 
   ImageLimits limits_;
   std::shared_ptr<MemoryBudget> budget_;
-  SlotGate gate_;
+  DecodeTurns turns_;
 };
 
 }  // namespace vitrove

@@ -52,15 +52,17 @@ class PendingJob {
     }
   }
 
-  void run() {
+  // Runs a step of the work and answers, unless that leaves something for another lane.
+  std::optional<Later> run(const std::function<Answer(HttpRequest&)>& step) {
     // Whoever has left, or waited too long, has had his answer.
     if (request_.cancel.stop_requested()) {
       respond_ = nullptr;
-      return;
+      return std::nullopt;
     }
-    HttpResponse response =
-        reply_or_error(req_id(), [this] { return request_.route->handler(request_); });
-    std::exchange(respond_, nullptr)(std::move(response));
+    Answer answer = reply_or_error(req_id(), [&] { return step(request_); });
+    if (auto* later = std::get_if<Later>(&answer)) return std::move(*later);
+    std::exchange(respond_, nullptr)(std::get<HttpResponse>(std::move(answer)));
+    return std::nullopt;
   }
 
   void refuse() {
@@ -75,6 +77,36 @@ class PendingJob {
   HttpRequest request_;
   Responder respond_;
 };
+
+WorkerPool* pool_of(const Lanes& lanes, Lane lane) {
+  switch (lane) {
+    case Lane::io:
+      return nullptr;
+    case Lane::control:
+      return &lanes.control;
+    case Lane::admin:
+      return &lanes.admin;
+    case Lane::service:
+      return &lanes.service;
+    case Lane::media:
+      return &lanes.media;
+  }
+  return nullptr;
+}
+
+using Step = std::function<Answer(HttpRequest&)>;
+
+void enqueue(const std::shared_ptr<PendingJob>& job, const Lanes& lanes, Lane lane, Step step) {
+  const auto run = [job, lanes, step = std::move(step)] {
+    if (auto later = job->run(step)) {
+      enqueue(job, lanes, later->lane,
+              [rest = std::move(later->rest)](HttpRequest&) -> Answer { return rest(); });
+    }
+  };
+  WorkerPool* pool = pool_of(lanes, lane);
+  if (pool == nullptr) return run();
+  if (!pool->submit(run)) job->refuse();
+}
 
 }  // namespace
 
@@ -137,7 +169,7 @@ std::optional<HttpResponse> Router::refuse(HttpRequest& request) const {
     response.close = true;
     return response;
   }
-  const WorkerPool* pool = pool_of(request.route->lane);
+  const WorkerPool* pool = pool_of(lanes_, request.route->lane);
   if (pool != nullptr && pool->full()) {
     return error_reply(429, "queue_full", "too many requests are waiting", request.request_id);
   }
@@ -151,30 +183,14 @@ void Router::handle(HttpRequest request, Responder respond) {
     if (response) return respond(std::move(*response));
   }
   if (route.asynchronous) return route.asynchronous(std::move(request), std::move(respond));
-  WorkerPool* pool = pool_of(route.lane);
-  auto job = std::make_shared<PendingJob>(std::move(request), std::move(respond));
-  if (pool == nullptr) return job->run();
-  if (!pool->submit([job] { job->run(); })) job->refuse();
+  const auto job = std::make_shared<PendingJob>(std::move(request), std::move(respond));
+  enqueue(job, lanes_, route.lane, route.handler);
 }
 
 void Router::on_reply(const HttpRequest& request, const HttpResponse& response) {
   const auto took =
       std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - request.received);
   observer_.replied(request, response, took);
-}
-
-WorkerPool* Router::pool_of(Lane lane) const {
-  switch (lane) {
-    case Lane::io:
-      return nullptr;
-    case Lane::control:
-      return &lanes_.control;
-    case Lane::admin:
-      return &lanes_.admin;
-    case Lane::service:
-      return &lanes_.service;
-  }
-  return nullptr;
 }
 
 }  // namespace vitrove

@@ -2,7 +2,9 @@
 //
 // Each route has a lane: `io` answers at once on the I/O thread and must not block; `control`
 // (metrics, statistics) and `admin` (flush, reload, real probes) have threads of their own, so that
-// load on `service` never delays them. A full lane is answered with 429 at once.
+// load on `service` never delays them; `media` takes what has to wait for other hosts' files, so
+// that slow ones do not delay requests that bring their media along. A full lane is answered with
+// 429 at once.
 #pragma once
 
 #include <atomic>
@@ -12,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "server/access_control.h"
@@ -20,7 +23,16 @@
 
 namespace vitrove {
 
-enum class Lane : std::uint8_t { io, control, admin, service };
+enum class Lane : std::uint8_t { io, control, admin, service, media };
+
+struct Later;
+using Answer = std::variant<HttpResponse, Later>;
+
+// What is left of a request that goes on in another lane; its HttpRequest lives on meanwhile.
+struct Later {
+  Lane lane = Lane::service;
+  std::function<HttpResponse()> rest;  // as the route's handler
+};
 
 struct Route {
   std::string_view method;
@@ -28,8 +40,8 @@ struct Route {
   std::string_view label;  // in metrics and logs
   Lane lane = Lane::io;
   Access access = Access::open;
-  // Catches its own errors.
-  std::function<HttpResponse(HttpRequest&)> handler;
+  // What it throws becomes a reply.
+  std::function<Answer(HttpRequest&)> handler;
   // Tried first, on the I/O thread: an answer that costs next to nothing, or nothing.
   std::function<std::optional<HttpResponse>(HttpRequest&)> quick = {};
   // In place of `handler`: answers later, and does not block.
@@ -47,6 +59,7 @@ struct Lanes {
   WorkerPool& control;
   WorkerPool& admin;
   WorkerPool& service;
+  WorkerPool& media;
 };
 
 class ReplyObserver {
@@ -70,7 +83,6 @@ class Router final : public HttpHandler {
  private:
   const Route* find(const HttpRequest& request, std::string& allowed) const;
   std::optional<HttpResponse> refuse(HttpRequest& request) const;
-  WorkerPool* pool_of(Lane lane) const;
 
   const std::vector<Route> routes_;
   const AccessControl& access_;

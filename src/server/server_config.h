@@ -65,6 +65,7 @@ struct ServerConfig {
   std::uint64_t max_inflight_bytes = std::uint64_t{1} << 30;
   std::uint32_t max_queue = 1024;        // --max-queue: requests waiting; beyond it 429
   std::uint32_t max_connections = 4096;  // --max-connections
+  std::uint32_t media_threads = 64;      // --media-threads: requests that wait for media of others
   std::uint32_t service_threads = 0;     // --service-threads: 0 = max(8, 4 x cores)
   std::uint32_t decode_threads = 0;      // --decode-threads: 0 = cores
   std::uint32_t io_threads = 2;          // --io-threads

@@ -35,17 +35,18 @@ ServerCore::ServerCore(const ServerConfig& config, std::shared_ptr<EncodeService
       health_(*service_),
       control_pool_("vt-control", 1, control_queue),
       admin_pool_("vt-admin", admin_threads, admin_queue),
-      service_pool_("vt-service", service_threads(config_), config_.max_queue) {
+      service_pool_("vt-service", service_threads(config_), config_.max_queue),
+      media_pool_("vt-media", config_.media_threads, config_.max_queue) {
   encode_routes_ =
       std::make_unique<EncodeRoutes>(config_, access_.has_tenants(), *service_, replies_);
-  status_routes_ =
-      std::make_unique<StatusRoutes>(config_, *service_, metrics_, health_, phase_, service_pool_);
+  status_routes_ = std::make_unique<StatusRoutes>(config_, *service_, metrics_, health_, phase_,
+                                                  service_pool_, media_pool_);
   admin_routes_ = std::make_unique<AdminRoutes>(*service_);
   std::vector<Route> routes = encode_routes_->routes();
   append(routes, status_routes_->routes());
   append(routes, admin_routes_->routes());
   router_ = std::make_unique<Router>(std::move(routes), access_,
-                                     Lanes{control_pool_, admin_pool_, service_pool_},
+                                     Lanes{control_pool_, admin_pool_, service_pool_, media_pool_},
                                      config_.request_timeout, phase_, *this);
 }
 
@@ -53,6 +54,7 @@ ServerCore::~ServerCore() { stop(); }
 
 void ServerCore::stop() {
   service_pool_.stop();
+  media_pool_.stop();
   admin_pool_.stop();
   control_pool_.stop();
   health_.stop();

@@ -62,6 +62,7 @@ class ServerCore final : public ReplyObserver {
   WorkerPool control_pool_;
   WorkerPool admin_pool_;
   WorkerPool service_pool_;
+  WorkerPool media_pool_;
 };
 
 }  // namespace vitrove

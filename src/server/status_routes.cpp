@@ -125,13 +125,15 @@ Route open_route(std::string_view path, Lane lane, bool is_probe,
 
 StatusRoutes::StatusRoutes(const ServerConfig& config, const EncodeService& service,
                            const ServerMetrics& metrics, HealthMonitor& health,
-                           const std::atomic<Phase>& phase, const WorkerPool& service_pool)
+                           const std::atomic<Phase>& phase, const WorkerPool& service_pool,
+                           const WorkerPool& media_pool)
     : config_(config),
       service_(service),
       metrics_(metrics),
       health_(health),
       phase_(phase),
-      service_pool_(service_pool) {}
+      service_pool_(service_pool),
+      media_pool_(media_pool) {}
 
 std::vector<Route> StatusRoutes::routes() {
   std::vector<Route> routes;
@@ -233,7 +235,9 @@ HttpResponse StatusRoutes::stats(HttpRequest& request) {
           {{"too_large", stats.uncached_too_large}, {"no_space", stats.uncached_no_space}}},
          {"rejected_values", std::move(rejected)},
          {"puts_dropped", stats.puts_dropped},
-         {"requests", {{"running", service_pool_.running()}, {"waiting", service_pool_.waiting()}}},
+         {"requests",
+          {{"running", service_pool_.running() + media_pool_.running()},
+           {"waiting", service_pool_.waiting() + media_pool_.waiting()}}},
          {"stores", std::move(stores)}},
         request);
   });
@@ -247,16 +251,17 @@ HttpResponse StatusRoutes::status(HttpRequest& request) {
     for (const auto& store : stats.stores) {
       stores.push_back(public_store_json(store, summary_of(store, seen)));
     }
-    return json_reply(
-        {{"phase", phase_name(phase_)},
-         {"uptime_seconds", uptime_seconds()},
-         {"lookups", lookups_json(all_lookups(stats))},
-         {"saved_seconds", static_cast<double>(stats.saved_us) / 1e6},
-         {"encoder", encoder_json(service_.encoder_totals())},
-         {"pool", pool_json(stats)},
-         {"requests", {{"running", service_pool_.running()}, {"waiting", service_pool_.waiting()}}},
-         {"stores", std::move(stores)}},
-        request);
+    return json_reply({{"phase", phase_name(phase_)},
+                       {"uptime_seconds", uptime_seconds()},
+                       {"lookups", lookups_json(all_lookups(stats))},
+                       {"saved_seconds", static_cast<double>(stats.saved_us) / 1e6},
+                       {"encoder", encoder_json(service_.encoder_totals())},
+                       {"pool", pool_json(stats)},
+                       {"requests",
+                        {{"running", service_pool_.running() + media_pool_.running()},
+                         {"waiting", service_pool_.waiting() + media_pool_.waiting()}}},
+                       {"stores", std::move(stores)}},
+                      request);
   });
 }
 

@@ -20,7 +20,7 @@ class StatusRoutes {
   // All outlive the routes.
   StatusRoutes(const ServerConfig& config, const EncodeService& service,
                const ServerMetrics& metrics, HealthMonitor& health, const std::atomic<Phase>& phase,
-               const WorkerPool& service_pool);
+               const WorkerPool& service_pool, const WorkerPool& media_pool);
 
   std::vector<Route> routes();
 
@@ -39,6 +39,7 @@ class StatusRoutes {
   HealthMonitor& health_;
   const std::atomic<Phase>& phase_;
   const WorkerPool& service_pool_;
+  const WorkerPool& media_pool_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 };
 

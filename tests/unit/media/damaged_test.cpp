@@ -59,6 +59,23 @@ TEST(DamagedPng, AFileWithoutItsEndChunkIsRefused) {
   expect_refused(without_tail(picture("rgb8.png"), 12));
 }
 
+std::string png_file(std::uint32_t side, const std::string& kind, const std::string& data) {
+  return "\x89PNG\r\n\x1a\n" +
+         png_chunk("IHDR", big_endian(side) + big_endian(side) + kind + std::string(3, '\0')) +
+         png_chunk("IDAT", data) + png_chunk("IEND", {});
+}
+
+// B83: nothing inflates to more than 1032 times its size.
+TEST(DamagedPng, PixelsThatTheDataCannotHoldAreRefusedBeforeTheyAreMade) {
+  const std::string gray("\x08\0", 2);
+  const Failure claimed = decode_failure(to_bytes(png_file(8000, gray, std::string(1000, 'x'))));
+  EXPECT_EQ(claimed.status(), 400);
+  EXPECT_NE(claimed.message.find("too little data"), std::string::npos) << claimed.message;
+
+  const std::string white = stored_deflate(std::string(std::size_t{29} * 28, '\0'), 4096);
+  EXPECT_EQ(decode(to_bytes(png_file(28, gray, white))).width, 28u);
+}
+
 TEST(DamagedJpeg, ZeroPaddingBetweenMarkersIsOverlooked) {
   Bytes bytes = picture("plain.jpg");
   const Bytes padding(50, std::byte{0});

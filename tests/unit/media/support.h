@@ -15,13 +15,12 @@
 #include <nlohmann/json.hpp>
 #include <zlib.h>
 
+#include "support/png_maker.h"
 #include "support/paths.h"
 #include "vitrove/error.h"
 #include "vitrove/media.h"
 
 namespace vitrove::test {
-
-using Bytes = std::vector<std::byte>;
 
 inline std::filesystem::path media_dir() {
   return vitrove::test::source_dir() / "tests" / "data" / "media";
@@ -36,11 +35,6 @@ inline Bytes read_file(const std::filesystem::path& path) {
 }
 
 inline Bytes picture(std::string_view name) { return read_file(media_dir() / name); }
-
-inline Bytes to_bytes(std::string_view text) {
-  const auto* data = reinterpret_cast<const std::byte*>(text.data());
-  return {data, data + text.size()};
-}
 
 inline std::string to_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};

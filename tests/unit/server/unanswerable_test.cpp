@@ -63,10 +63,12 @@ class RouterTest : public ::testing::Test {
   WorkerPool control_{"control", 1, 4};
   WorkerPool admin_{"admin", 1, 4};
   WorkerPool service_{"service", 1, 4};
+  WorkerPool media_{"media", 1, 4};
   const AccessControl access_{small_config(), false};
   const std::atomic<Phase> phase_{Phase::serving};
   NobodyWatches observer_;
-  Router router_{routes(), access_, Lanes{control_, admin_, service_}, 60s, phase_, observer_};
+  Router router_{routes(), access_, Lanes{control_, admin_, service_, media_},
+                 60s,      phase_,  observer_};
 };
 
 TEST_F(RouterTest, ADroppedRequestThatCannotBeAnsweredEndsNothing) {
