@@ -411,7 +411,7 @@ def test_a_hundred_slow_streams_do_not_starve_the_rest(start, origin):
     """B85: total time is bounded, and not only idle time; /health does not wait for them."""
     server = start("--allow-private-media", "--fetch-timeout", f"{int(seconds(4) * 1000)}ms")
     path = "/slow-stream"
-    photo = [png_url(855, 256, 256)]  # too large for an answer on the I/O thread
+    photo = [png_url(855, 384, 384)]  # too large for an answer on the I/O thread
     assert len(photo[0]) > 65536
     server.encode_ok(photo)
     url = origin.serve(path, faults.dripping(png(852), 0.1))
