@@ -20,7 +20,7 @@ import leak_budget
 import namespaces
 
 ROOT = Path(__file__).resolve().parent.parent
-FUZZ_SECONDS = 600
+FUZZ_SECONDS = 300
 CRASH_KILLS = 400
 SANITIZER_ENV = {
     "ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1",
