@@ -10,9 +10,14 @@ thread_local bool has_none = false;
 
 }  // namespace
 
-// The program's own, in place of the library's; array forms come here as well.
+// The program's own, in place of the library's. Under a sanitizer, whose allocator keeps the forms
+// apart, all that end in this operator delete have to be replaced together.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return has_none ? nullptr : std::malloc(size > 0 ? size : 1);
+}
+
 void* operator new(std::size_t size) {
-  void* const memory = has_none ? nullptr : std::malloc(size > 0 ? size : 1);
+  void* const memory = operator new(size, std::nothrow);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
