@@ -63,7 +63,9 @@ def test_memory_stays_what_the_operator_asked_for(start):
     encode(range(count // 4))
     early = server.memory("RssAnon")
     encode(range(count // 4, count))
-    assert server.memory("RssAnon") - early < (16 << 20) * MEMORY_FACTOR
+    # The address sanitizer keeps up to 256 MiB of what was freed.
+    growth = 16 << 20 if TIME_FACTOR == 1 else 320 << 20
+    assert server.memory("RssAnon") - early < growth
     metrics = server.metrics()
     used, free = (metrics.sum("vitrove_pool_bytes", state=state) for state in ("used", "free"))
     assert used + free == 16 << 20
