@@ -15,8 +15,8 @@
 #include <nlohmann/json.hpp>
 #include <zlib.h>
 
-#include "support/png_maker.h"
 #include "support/paths.h"
+#include "support/png_maker.h"
 #include "vitrove/error.h"
 #include "vitrove/media.h"
 
