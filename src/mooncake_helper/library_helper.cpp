@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include <netdb.h>
@@ -194,6 +195,8 @@ void LibraryHelper::serve() {
       // In the order in which they came: a question may name a region just mapped.
       if (handle_in_order(*frame)) continue;
     }
+    // Its memory may be that of a call which another thread answered: see `answered_`.
+    static_cast<void>(answered_.load(std::memory_order_acquire));
     answer(*frame);
   }
 }
@@ -209,7 +212,9 @@ bool LibraryHelper::handle_in_order(FrameSocket::Frame& frame) {
     case wire::Type::setup: {
       std::string settings(reinterpret_cast<const char*>(frame.payload.data()),
                            frame.payload.size());
-      setting_up_ = std::jthread([this, settings = std::move(settings)] { set_up(settings); });
+      // Nobody waits for it: it may take for ever, and the process ends without returning from
+      // here.
+      std::thread([this, settings = std::move(settings)] { set_up(settings); }).detach();
       return true;
     }
     default:
@@ -246,6 +251,7 @@ void LibraryHelper::answer(const FrameSocket::Frame& frame) {
         throw Nonsense("a frame of unknown type");
     }
   }
+  answered_.fetch_add(1, std::memory_order_release);
   socket_.write(wire::Type::answer, frame.header.call, wire::encode(answers));
 }
 

@@ -4,10 +4,11 @@
 // that is registered here. The format of the questions is in stores/mooncake/wire.h.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "mooncake_helper/frame_socket.h"
@@ -57,13 +58,16 @@ class LibraryHelper {
   const MooncakeLibrary& library_;
   const StoreHandle store_;
   std::mutex reading_;
+  // Vitrove uses the memory of an answered call again. That what we did with it comes before the
+  // next question about it is true by way of the other process, which the memory model does not
+  // know.
+  std::atomic<std::uint64_t> answered_{0};
   std::mutex mutex_;  // of what follows
   std::map<std::uint32_t, Region> regions_;
   std::vector<std::pair<std::uint64_t, std::uint32_t>> unanswered_;  // call and region
   bool ready_ = false;
   bool lends_ = false;  // memory to the cluster
   ReplicateConfig config_{};
-  std::jthread setting_up_;
 };
 
 }  // namespace vitrove::mooncake
