@@ -1,4 +1,4 @@
-// Request lines and expected complaints would bury the tests' own output.
+// Expected complaints would bury the tests' own output; for the programs that provoke many.
 #include <gtest/gtest.h>
 
 #include "base/log.h"
