@@ -184,8 +184,8 @@ TEST_F(LibraryFaults, CloseEverythingHoweverOftenAHelperDies) {
   ASSERT_TRUE(works_again());
   const auto files = open_files("/proc/self").size();
   for (int round = 0; round < 3; ++round) {
-    ::kill(helper_pid(*store_), SIGKILL);
     const pid_t dead = helper_pid(*store_);
+    ::kill(dead, SIGKILL);
     ASSERT_TRUE(eventually([&] { return !exists_process(dead); }));
     ASSERT_TRUE(works_again());
   }
