@@ -185,6 +185,7 @@ TEST_F(LibraryFaults, CloseEverythingHoweverOftenAHelperDies) {
   const auto files = open_files("/proc/self").size();
   for (int round = 0; round < 3; ++round) {
     const pid_t dead = helper_pid(*store_);
+    ASSERT_GT(dead, 0);  // -1 would mean every process
     ::kill(dead, SIGKILL);
     ASSERT_TRUE(eventually([&] { return !exists_process(dead); }));
     ASSERT_TRUE(works_again());
