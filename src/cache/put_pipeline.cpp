@@ -242,6 +242,7 @@ class PutQueue::Call final : public LaneCall {
   void make_way(std::vector<Outgoing>& values, const StoreCapabilities& can,
                 const StoreContext& context) {
     std::vector<EmbeddingKey> keys;
+    keys.reserve(values.size());
     for (const Outgoing& value : values) keys.push_back(value.job->value->header.key);
     std::vector<StoreResult> gone(keys.size(), {StoreStatus::unsupported});
     if (can.can_remove) {

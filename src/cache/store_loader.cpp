@@ -87,6 +87,7 @@ void StoreLoader::visit(Visit& tour) {
 
 std::vector<StoreResult> StoreLoader::ask_sizes(Visit& tour, bool& answered) {
   std::vector<EmbeddingKey> keys;
+  keys.reserve(tour.asked.size());
   for (const std::size_t i : tour.asked) keys.push_back(tour.items[i].wanted.key);
   const auto call = std::make_shared<ExistCall>(tour.site, 0, std::move(keys));
   call->set_deadline(tour.budget.store_deadline());

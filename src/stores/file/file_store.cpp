@@ -261,7 +261,8 @@ StoreResult FileStore::write(const EmbeddingKey& key, ConstBufferList buffers, s
     if (::ftruncate(temporary.fd(), static_cast<off_t>(size)) != 0) return write_failure(errno);
     grant.became_visible();
   }
-  if ((error = write_value(temporary.fd(), buffers, context)) != 0) return write_failure(error);
+  error = write_value(temporary.fd(), buffers, context);
+  if (error != 0) return write_failure(error);
   grant.became_visible();
   if (options_.fsync && ::fdatasync(temporary.fd()) != 0) return write_failure(errno);
   error = publish(temporary, layout_.path_of(key), mode);
