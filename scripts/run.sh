@@ -33,7 +33,8 @@ usage: ./run COMMAND [OPTION...]
                     targets
   bench [NAME]      run one benchmark (http, file_store, digest, ...) or all; --json for one object
                     a line; --list for their names
-  lint [--fix]      clang-format and clang-tidy
+  lint [--quick|--fix]
+                    clang-format and clang-tidy; --quick as test --all does it, without the analyzer
   fuzz [SECONDS]    fuzz all targets for so many seconds together (default 600)
   setup [WHAT]      only install and fetch: build, sample, check or all
   clean             remove build/
