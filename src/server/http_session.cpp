@@ -25,6 +25,7 @@
 #include <sys/socket.h>
 
 #include "server/error_reply.h"
+#include "server/request_framing.h"
 #include "server/response_head.h"
 #include "server/send_pace.h"
 
@@ -146,7 +147,8 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     ++served_;
     take_head();
     Admission admission = handler_.admit(request_);
-    if (auto refusal = refuse_framing()) return write(std::move(*refusal));
+    if (auto refusal = refuse_framing(parser_->get(), request_.request_id))
+      return write(std::move(*refusal));
     if (admission.refusal) return refuse(std::move(*admission.refusal));
     ends_with_client_ = admission.ends_with_client;
     const auto length = parser_->content_length();
@@ -187,29 +189,6 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     // What cannot be parsed has an empty path, which is refused.
     if (!parse_target(target, request_)) request_.path.clear();
     request_.cancel = stop_.get_token();
-  }
-
-  // What Beast lets pass. Of any other coding than "chunked" alone nobody knows where the body
-  // ends: a proxy before us may see other requests in it than we do.
-  std::optional<HttpResponse> refuse_framing() const {
-    const auto& head = parser_->get();
-    const auto expect = head[http::field::expect];
-    const auto codings = head.count(http::field::transfer_encoding);
-    const bool is_chunked = codings == 1 && head.version() >= 11 &&
-                            boost::beast::iequals(head[http::field::transfer_encoding], "chunked");
-    std::optional<HttpResponse> refusal;
-    if (codings > 0 && !is_chunked) {
-      refusal = error_reply(400, "invalid_argument", "only the chunked transfer coding is known",
-                            request_.request_id);
-    } else if (head.version() >= 11 && head.count(http::field::host) != 1) {
-      refusal = error_reply(400, "invalid_argument", "the request needs one Host field",
-                            request_.request_id);
-    } else if (!expect.empty() && !boost::beast::iequals(expect, "100-continue")) {
-      refusal = error_reply(417, "invalid_argument", "only 100-continue can be expected",
-                            request_.request_id);
-    }
-    if (refusal) refusal->close = true;
-    return refusal;
   }
 
   bool wants_continue() const {
