@@ -294,7 +294,7 @@ class PutQueue::Call final : public LaneCall {
 PutQueue::PutQueue(std::shared_ptr<CacheCore> core, std::shared_ptr<Tier> tier,
                    const Options& options)
     : state_(std::make_shared<State>(std::move(core), std::move(tier), options)),
-      lane_(options.threads, std::numeric_limits<std::size_t>::max()) {}
+      lane_(options.threads, std::numeric_limits<std::size_t>::max(), Lane::Urgency::background) {}
 
 void PutQueue::add(std::shared_ptr<PutValue> value) {
   const std::uint64_t bytes = value->header.value_bytes();

@@ -15,9 +15,8 @@ namespace {
 
 constexpr const char* description =
     "Vitrove: encode each image of a cluster once.\n"
-    "Every option can also stand in the environment (--pool-size is VITROVE_POOL_SIZE) or, for\n"
-    "serve, in a TOML file given by --config; flags win over the environment, and that over the "
-    "file.";
+    "Every option can also stand in the environment (--pool-size is VITROVE_POOL_SIZE) or in a\n"
+    "TOML file given by --config; flags win over the environment, and that over the file.";
 
 bool knows(const CLI::App& app, std::string_view command) {
   const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
@@ -39,6 +38,9 @@ int run(int argc, char** argv) {
   add_flush(app, exit_code);
   add_stats(app, exit_code);
   add_doctor(app, exit_code);
+
+  for (CLI::App* command : app.get_subcommands({}))
+    command->add_option("--config", "TOML file with these options")->type_name("FILE");
 
   // Before --help can hide it.
   if (argc > 1 && argv[1][0] != '-' && !knows(app, argv[1])) {

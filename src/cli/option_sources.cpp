@@ -6,6 +6,7 @@
 #include <charconv>
 #include <filesystem>
 #include <sstream>
+#include <string_view>
 #include <system_error>
 
 #include <CLI/CLI.hpp>
@@ -120,11 +121,17 @@ std::optional<std::string> config_path(const Words& words) {
   return environment("VITROVE_CONFIG");
 }
 
-const CLI::App* chosen_subcommand(const CLI::App& app, const Words& words) {
+CLI::App* chosen_subcommand(CLI::App& app, const Words& words) {
   if (words.empty()) return nullptr;
-  for (const CLI::App* command : app.get_subcommands({}))
+  for (CLI::App* command : app.get_subcommands({}))
     if (command->get_name() == words.front()) return command;
   return nullptr;
+}
+
+bool any_command_knows(const CLI::App& app, const std::string& option) {
+  return std::ranges::any_of(app.get_subcommands({}), [&](const CLI::App* command) {
+    return command->get_option_no_throw("--" + option) != nullptr;
+  });
 }
 
 // The first of the option's long names that is set.
@@ -139,28 +146,70 @@ void add_environment(Words& out, const CLI::Option& option) {
   }
 }
 
-void add_file(Words& out, const CLI::App& command, const toml::table& table,
-              const Words& already_given) {
-  for (const auto& [key, node] : table) {
-    const std::string name(key.str());
-    if (node.is_table()) {
-      if (name == command.get_name()) add_file(out, command, *node.as_table(), already_given);
-      continue;  // tables of other subcommands are theirs
+class ConfigFile {
+ public:
+  ConfigFile(const CLI::App& app, const CLI::App& command, const Words& already_given)
+      : app_(app), command_(command), already_given_(already_given) {}
+
+  Words words_of(const toml::table& file) const {
+    Words words;
+    for (const auto& [key, node] : file) {
+      const std::string name(key.str());
+      if (node.is_table()) {
+        if (name == command_.get_name()) add_own(words, *node.as_table());
+      } else if (knows(name) || !any_command_knows(app_, name)) {
+        add(words, name, node);
+      }  // else others' business, as their tables are
     }
-    const CLI::Option* option = command.get_option_no_throw("--" + name);
-    if (option == nullptr || name == "config" || name == "help")
-      throw Error(ErrorCode::invalid_argument, "configuration file: unknown option '" + name +
-                                                   "'; 'vitrove " + command.get_name() +
-                                                   " --help' lists them");
-    if (!is_given(already_given, *option))
-      append(out, *option, name, toml_values(node, name), "configuration file: '" + name + "'");
+    return words;
   }
+
+ private:
+  bool knows(const std::string& name) const {
+    return command_.get_option_no_throw("--" + name) != nullptr;
+  }
+
+  void add_own(Words& words, const toml::table& table) const {
+    for (const auto& [key, node] : table) add(words, std::string(key.str()), node);
+  }
+
+  void add(Words& words, const std::string& name, const toml::node& node) const {
+    if (!knows(name) || name == "config" || name == "help")
+      throw Error(ErrorCode::invalid_argument, "configuration file: unknown option '" + name +
+                                                   "'; 'vitrove " + command_.get_name() +
+                                                   " --help' lists them");
+    const CLI::Option* option = command_.get_option_no_throw("--" + name);
+    if (!is_given(already_given_, *option))
+      append(words, *option, name, toml_values(node, name), "configuration file: '" + name + "'");
+  }
+
+  const CLI::App& app_;
+  const CLI::App& command_;
+  const Words& already_given_;
+};
+
+// The parser splits a value in brackets into a list. With this before it, it does not.
+constexpr char as_written = '\x01';
+
+bool needs_mark(std::string_view value) {
+  return value.starts_with('[') || value.starts_with(as_written);
+}
+
+void mark(std::string& word) {
+  const std::size_t equals = word.starts_with("--") ? word.find('=') : std::string::npos;
+  const std::size_t begin = equals == std::string::npos ? 0 : equals + 1;
+  if (needs_mark(std::string_view(word).substr(begin))) word.insert(begin, 1, as_written);
+}
+
+std::string unmarked(std::string value) {
+  if (value.starts_with(as_written)) value.erase(0, 1);
+  return value;
 }
 
 }  // namespace
 
-std::vector<std::string> with_option_sources(const CLI::App& app, Words words) {
-  const CLI::App* command = chosen_subcommand(app, words);
+std::vector<std::string> with_option_sources(CLI::App& app, Words words) {
+  CLI::App* command = chosen_subcommand(app, words);
   if (command == nullptr) return words;
 
   Words extra;
@@ -172,10 +221,13 @@ std::vector<std::string> with_option_sources(const CLI::App& app, Words words) {
     if (const auto path = config_path(words)) {
       Words given = words;
       given.insert(given.end(), extra.begin(), extra.end());
-      add_file(extra, *command, read_toml(*path), given);
+      const Words from_file = ConfigFile(app, *command, given).words_of(read_toml(*path));
+      extra.insert(extra.end(), from_file.begin(), from_file.end());
     }
   }
   words.insert(words.begin() + 1, extra.begin(), extra.end());
+  std::for_each(words.begin() + 1, words.end(), mark);
+  for (CLI::Option* option : command->get_options()) option->transform(unmarked);
   return words;
 }
 

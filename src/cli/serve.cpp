@@ -95,7 +95,6 @@ int serve(const ServerConfig& config) {
 void add_serve(CLI::App& app, int& exit_code) {
   auto config = std::make_shared<ServerConfig>();
   CLI::App* command = app.add_subcommand("serve", "run the encode server");
-  command->add_option("--config", "TOML file with these options")->type_name("FILE");
   add_server_options(*command, *config);
   add_model_options(*command, *config);
   add_cache_options(*command, *config);

@@ -11,6 +11,7 @@
 #include "media/data_url.h"
 #include "server/item_filler.h"
 #include "server/media_intake.h"
+#include "server/model_retirement.h"
 #include "server/model_slot.h"
 #include "server/task_group.h"
 #include "server/thread_counts.h"
@@ -159,6 +160,7 @@ struct EncodeService::Impl {
   ItemFiller filler;
   const std::shared_ptr<EncoderMeter> meter = std::make_shared<EncoderMeter>();
   std::mutex reload_mutex;
+  ModelRetirement retirement;
   mutable std::mutex slot_mutex;
   std::shared_ptr<ModelSlot> current;
   // Last, so that their jobs end before anything they use.
@@ -401,8 +403,8 @@ EncoderInfo EncodeService::reload(const std::string& spec) {
 }
 
 void EncodeService::swap_encoder(std::shared_ptr<Encoder> encoder) {
-  auto fresh =
-      std::make_shared<ModelSlot>(std::move(encoder), impl_->meter, batcher_options(impl_->config));
+  auto fresh = impl_->retirement.keep(std::make_unique<ModelSlot>(std::move(encoder), impl_->meter,
+                                                                  batcher_options(impl_->config)));
   std::lock_guard lock(impl_->slot_mutex);
   impl_->current.swap(fresh);
 }

@@ -1,33 +1,53 @@
 #include "server/item_filler.h"
 
 #include <algorithm>
+#include <condition_variable>
+#include <mutex>
 #include <random>
 #include <string>
 #include <thread>
 #include <utility>
 
+#include "base/stoppable_wait.h"
 #include "vitrove/error.h"
 
 namespace vitrove {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-// A future cannot be woken by a stop token, so the wait looks up now and then. A result that is
-// there wakes it at once.
-constexpr std::chrono::milliseconds cancel_latency{20};
-
-EncodeResult await(std::future<EncodeResult>& future, Clock::time_point deadline,
-                   const std::stop_token& cancel) {
-  for (;;) {
-    const auto now = Clock::now();
-    const auto until = std::min(deadline, now + cancel_latency);
-    if (future.wait_until(until) == std::future_status::ready) return future.get();
-    if (cancel.stop_requested()) throw Error(ErrorCode::cancelled, "the request was cancelled");
-    if (Clock::now() >= deadline) {
-      throw Error(ErrorCode::deadline_exceeded, "the request took too long");
+// A future cannot be woken by a stop token, so what is waited for is this. Shared with the batcher,
+// which may be done only after the request has left.
+class Readiness {
+ public:
+  void set() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_ready_ = true;
     }
+    changed_.notify_one();
   }
+
+  // Throws Error{cancelled} or Error{deadline_exceeded}, unless it was ready before.
+  void await(const RequestContext& context) {
+    std::unique_lock lock(mutex_);
+    if (wait_until(changed_, lock, context.cancel, context.deadline, [this] { return is_ready_; }))
+      return;
+    if (context.cancel.stop_requested())
+      throw Error(ErrorCode::cancelled, "the request was cancelled");
+    throw Error(ErrorCode::deadline_exceeded, "the request took too long");
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  bool is_ready_ = false;
+};
+
+EncodeResult encode(EncodeBatcher& batcher, std::shared_ptr<const PreprocessedItem> item,
+                    const std::stop_token& wanted, const RequestContext& context) {
+  const auto ready = std::make_shared<Readiness>();
+  auto future = batcher.submit(std::move(item), wanted, [ready] { ready->set(); });
+  ready->await(context);
+  return future.get();
 }
 
 bool is_about_the_item(ErrorCode code) {
@@ -103,8 +123,7 @@ EncodedItem ItemFiller::fill(ModelSlot& slot, const PreparedItem& item, const Ke
       encoded.source = twin->second;
       return encoded;
     }
-    auto future = slot.batcher().submit(tensors, context.cancel);
-    const EncodeResult result = await(future, context.deadline, context.cancel);
+    const EncodeResult result = encode(slot.batcher(), tensors, context.cancel, context);
     check_row_count(slot.encoder(), *tensors, result.output.rows);
     encoded.view = ticket.publish(rows_of(result, *tensors));
     encoded.source = Source::encoded;
@@ -146,8 +165,7 @@ void ItemFiller::probe(ModelSlot& slot, const RequestContext& context) {
   slot.encoder().leave_out(item.get());
   std::stop_source gone;
   try {
-    auto future = slot.batcher().submit(item, gone.get_token());
-    const EncodeResult result = await(future, context.deadline, context.cancel);
+    const EncodeResult result = encode(slot.batcher(), item, gone.get_token(), context);
     check_row_count(slot.encoder(), *item, result.output.rows);
     if (result.output.rows == 0 || !all_finite(result.output.bytes, slot.info().dtype)) {
       throw Error(ErrorCode::internal, "the encoder gave no usable rows");

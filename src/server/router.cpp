@@ -145,7 +145,20 @@ Admission Router::admit(HttpRequest& request) {
   return admission;
 }
 
+// A full lane is no reason to send away what may not need it; handle() finds out.
+bool Router::has_room_for(const HttpRequest& request) const {
+  const Route& route = *request.route;
+  if (route.quick && request.declared_body.value_or(0) <= route.quick_body_limit) return true;
+  const WorkerPool* pool = pool_of(lanes_, route.lane);
+  return pool == nullptr || !pool->full();
+}
+
 std::optional<HttpResponse> Router::refuse(HttpRequest& request) const {
+  if (request.path.empty()) {
+    return error_reply(400, "invalid_argument",
+                       "the request's target is malformed, or names a parameter twice",
+                       request.request_id);
+  }
   std::string allowed;
   request.route = find(request, allowed);
   if (request.route == nullptr) {
@@ -169,8 +182,7 @@ std::optional<HttpResponse> Router::refuse(HttpRequest& request) const {
     response.close = true;
     return response;
   }
-  const WorkerPool* pool = pool_of(lanes_, request.route->lane);
-  if (pool != nullptr && pool->full()) {
+  if (!has_room_for(request)) {
     return error_reply(429, "queue_full", "too many requests are waiting", request.request_id);
   }
   return std::nullopt;

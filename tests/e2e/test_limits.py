@@ -2,20 +2,41 @@
 
 import concurrent.futures
 import contextlib
+import fcntl
 import json
 import os
 import random
+import signal
+import subprocess
 import threading
 import time
 from pathlib import Path
 
 import pytest
 from raw_http import RawClient, encode_request, rows_request
-from support import (BY_SIZE, MEMORY_FACTOR, STUB, TIME_FACTOR, data_url, encoded, large_url,
-                     patches_url, picture, png_url, seconds, wait_until)
+from support import (BY_SIZE, MEMORY_FACTOR, STUB, TIME_FACTOR, VITROVE, Client, data_url, encoded,
+                     large_url, patches_url, picture, png_url, seconds, wait_until)
 
 
 PAGES_64 = "4MiB"
+
+
+def test_a_log_that_nobody_reads_stops_nothing():
+    """Neither requests nor the end: standard error is a pipe that is full."""
+    server = subprocess.Popen(
+        [VITROVE, "serve", "--port", "0", "--encoder", STUB, "--store", "none"],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "VITROVE_LOG_LEVEL": "debug"})
+    try:
+        fcntl.fcntl(server.stderr, fcntl.F_SETPIPE_SZ, 4096)
+        client = Client(int(server.stdout.readline().rsplit(":", 1)[1]))
+        for seed in range(200):
+            assert client.encode([png_url(seed % 10)]).status == 200
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(seconds(60)) == 0
+    finally:
+        server.kill()
+        server.communicate()
 
 
 def test_an_item_larger_than_the_pool_is_answered_and_evicts_nobody(start):

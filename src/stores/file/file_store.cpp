@@ -62,13 +62,16 @@ int obstacle_error(const struct stat& status) {
   return ENXIO;
 }
 
+// About one key, and nothing that is wrong with the store.
+StoreResult in_the_way(int error_number) { return {StoreStatus::conflict, 0, error_number}; }
+
 StoreResult answer_about(const Place& place) {
   if (place.error_number != 0) return failure(place.error_number);
   switch (place.kind) {
     case Place::Kind::value:
       return {StoreStatus::ok, place.size()};
     case Place::Kind::obstacle:
-      return failure(obstacle_error(place.status));
+      return in_the_way(obstacle_error(place.status));
     default:
       return {StoreStatus::absent};
   }
@@ -160,6 +163,9 @@ class FileStore final : public EmbeddingStore {
       if (result.is_fault() && result.error_number != 0) {
         faults_.failed("put", result.error_number);
       }
+      if (result.status == StoreStatus::conflict) {
+        faults_.noted("something that is no value is in a key's place", result.error_number);
+      }
       return result;
     });
   }
@@ -209,6 +215,15 @@ void touch_when_old(int fd, const struct stat& status) {
   static_cast<void>(::futimens(fd, nullptr) == 0);
 }
 
+// Of a link or a socket in a value's place, or of the way there.
+StoreResult open_failure(const std::string& path, int error_number) {
+  const bool may_be_obstacle = error_number == ELOOP || error_number == ENXIO;
+  if (may_be_obstacle && look_at(path).kind == Place::Kind::obstacle) {
+    return in_the_way(error_number);
+  }
+  return failure(error_number);
+}
+
 StoreResult FileStore::get(const EmbeddingKey& key, MutableBufferList buffers,
                            std::size_t key_index, const StoreContext& context) {
   const std::uint64_t room = total_bytes(buffers);
@@ -217,7 +232,7 @@ StoreResult FileStore::get(const EmbeddingKey& key, MutableBufferList buffers,
   // Whatever may stand there, opening it neither blocks nor leads elsewhere.
   const UniqueFd fd(
       ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
-  if (!fd) return failure(errno);
+  if (!fd) return open_failure(path, errno);
   Place place;
   if (::fstat(fd.get(), &place.status) != 0) return failure(errno);
   place.kind = kind_of(place.status);
@@ -247,6 +262,11 @@ StoreResult FileStore::put(const EmbeddingKey& key, ConstBufferList buffers, Put
     if (fd) touch_when_old(fd.get(), before.status);
     return {StoreStatus::ok, before.size()};
   }
+  // A directory that is not empty stays: nothing need be written to find that out.
+  if (before.kind == Place::Kind::obstacle && S_ISDIR(before.status.st_mode) &&
+      ::rmdir(path.c_str()) != 0 && errno == ENOTEMPTY) {
+    return in_the_way(ENOTEMPTY);
+  }
   return write(key, buffers, size, mode, before, context);
 }
 
@@ -267,6 +287,7 @@ StoreResult FileStore::write(const EmbeddingKey& key, ConstBufferList buffers, s
   if (options_.fsync && ::fdatasync(temporary.fd()) != 0) return write_failure(errno);
   error = publish(temporary, layout_.path_of(key), mode);
   if (error == EEXIST) return {StoreStatus::ok, size};  // somebody was faster
+  if (error == ENOTEMPTY) return in_the_way(error);
   if (error != 0) return write_failure(error);
   grant.keep();
   if (before.kind == Place::Kind::value) {

@@ -61,6 +61,9 @@ class OptionSources : public ::testing::Test {
     command->add_option("--admin-key,--api-key", key_);
     command->add_option("--pool-size", size_);
     command->add_option("--config", config_);
+    command->add_option("--name", names_);
+    command->add_option("FILES", files_);
+    app_.add_subcommand("rest", "")->add_option("--hours", hours_);
   }
 
   void run(std::vector<std::string> words) {
@@ -74,6 +77,9 @@ class OptionSources : public ::testing::Test {
   std::string key_;
   std::string size_;
   std::string config_;
+  std::vector<std::string> names_;
+  std::vector<std::string> files_;
+  int hours_ = 0;
 };
 
 TEST_F(OptionSources, AShortFlagWinsOverTheEnvironment) {
@@ -130,6 +136,39 @@ TEST_F(OptionSources, AnEmptyValueIsRefusedAndTakesNoOtherWordForItself) {
 
 TEST_F(OptionSources, AnEmptyValueOrListInAFileIsRefused) {
   for (const char* text : {"admin-key = \"\"\npool-size = 7\n", "api-key = []\n"}) {
+    const ConfigFile file(text);
+    EXPECT_THROW(run({"--config", file.path()}), Error) << text;
+    app_.clear();
+  }
+}
+
+TEST_F(OptionSources, AValueInBracketsIsTextWhereverItComesFrom) {
+  const std::vector<std::string> texts{"[x]", "[a,b]", "[]", "[[x]]", "[", "plain"};
+  for (const std::string& text : texts) {
+    run({"--name", text, "--name=" + text, "--api-key", text, text});
+    EXPECT_EQ(names_, (std::vector<std::string>{text, text})) << text;
+    EXPECT_EQ(key_, text);
+    EXPECT_EQ(files_, std::vector<std::string>{text});
+    app_.clear();
+    const Variable name("VITROVE_NAME", text);
+    run({});
+    EXPECT_EQ(names_, std::vector<std::string>{text});
+    app_.clear();
+  }
+  const ConfigFile file("name = [\"[a,b]\", \"[c]\"]\n");
+  run({"--config", file.path()});
+  EXPECT_EQ(names_, (std::vector<std::string>{"[a,b]", "[c]"}));
+}
+
+TEST_F(OptionSources, OneFileServesAllCommandsAndEachTakesWhatItKnows) {
+  const ConfigFile file("jobs = 5\nhours = 7\n[rest]\nhours = 8\n[work]\npool-size = \"9\"\n");
+  run({"--config", file.path()});
+  EXPECT_EQ(jobs_, 5);
+  EXPECT_EQ(size_, "9");
+}
+
+TEST_F(OptionSources, AKeyThatNoCommandKnowsIsRefusedAndSoIsAForeignOneInTheOwnTable) {
+  for (const char* text : {"jbos = 5\n", "[work]\nhours = 8\n", "config = \"x\"\n"}) {
     const ConfigFile file(text);
     EXPECT_THROW(run({"--config", file.path()}), Error) << text;
     app_.clear();

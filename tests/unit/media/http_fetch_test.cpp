@@ -391,6 +391,29 @@ TEST(ForbiddenAddresses, ANameThatResolvesToLoopbackIsRefusedAtTheSocket) {
   EXPECT_EQ(to_text(allowed.fetch(url, for_ever, {})), "secret");
 }
 
+// A stranger must not learn which names lead somewhere inside. (No name has a part this long, so
+// nobody need be asked for it.)
+TEST(ForbiddenAddresses, PrivateNamesAndNamesThatAreNotThereAreAnsweredAlike) {
+  const FaultServer canary(always("200 OK", "secret"));
+  const HttpFetcher fetcher({}, {"inside.example:" + canary.port() + ":127.0.0.1"});
+  const auto answer_to = [&](const std::string& host) {
+    return failure_of([&] { fetcher.fetch("http://" + host + ":" + canary.port(), for_ever, {}); });
+  };
+  const Failure nowhere = answer_to(std::string(64, 'x') + ".example");
+  for (const std::string host : {"inside.example", "127.0.0.1", "localhost"}) {
+    const Failure inside = answer_to(host);
+    EXPECT_EQ(inside.status(), nowhere.status()) << host;
+    EXPECT_EQ(inside.message, nowhere.message) << host;
+  }
+  EXPECT_EQ(nowhere.status(), 403);
+  EXPECT_EQ(canary.connections(), 0);
+}
+
+TEST(ForbiddenAddresses, WherePrivateMediaIsAllowedAMissingNameIsAnOriginOutOfReach) {
+  EXPECT_EQ(fetch_failure(local_policy(), "http://" + std::string(64, 'x') + ".example/").status(),
+            424);
+}
+
 TEST(ForbiddenAddresses, BeingOnTheDomainListDoesNotOpenThem) {
   const FaultServer canary(always("200 OK", "secret"));
   FetchPolicy policy;

@@ -430,6 +430,39 @@ TEST(EncodeService, ARunningRequestEndsWithTheModelItBeganWith) {
   EXPECT_EQ(rows_of(replies[0].view), golden(1));
 }
 
+// A session's end takes long, and whoever lets go of it last may be an I/O thread.
+TEST(EncodeService, AModelEndsOnAThreadOfItsOwn) {
+  class Mortal final : public Encoder {
+   public:
+    explicit Mortal(std::promise<std::thread::id>& end) : end_(end) {}
+    ~Mortal() override { end_.set_value(std::this_thread::get_id()); }
+    const EncoderInfo& info() const override { return inner_->info(); }
+    const Preprocessor& preprocessor() const override { return inner_->preprocessor(); }
+    std::optional<std::uint32_t> token_count(const PreprocessedItem& item) const override {
+      return inner_->token_count(item);
+    }
+    std::string batch_class(const PreprocessedItem& item) const override {
+      return inner_->batch_class(item);
+    }
+    std::vector<EncoderOutput> encode(std::span<const PreprocessedItem* const> batch) override {
+      return inner_->encode(batch);
+    }
+
+   private:
+    std::promise<std::thread::id>& end_;
+    std::unique_ptr<Encoder> inner_ = make_encoder("stub:dim=64,tokens=16,seed=7");
+  };
+
+  ServiceParts parts;
+  std::promise<std::thread::id> end;
+  auto ended = end.get_future();
+  parts.service->swap_encoder(std::make_shared<Mortal>(end));
+  encode(*parts.service, {1});
+  parts.service->swap_encoder(parts.encoder);
+  ASSERT_EQ(ended.wait_for(patience), std::future_status::ready);
+  EXPECT_NE(ended.get(), std::this_thread::get_id());
+}
+
 TEST(EncodeService, AFailedReloadKeepsTheOldModel) {
   ServiceParts parts;
   encode(*parts.service, {1});
