@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/log.h"
 #include "cli/commands.h"
 #include "cli/option_sources.h"
 #include "vitrove/error.h"
@@ -38,6 +39,7 @@ int run(int argc, char** argv) {
   add_flush(app, exit_code);
   add_stats(app, exit_code);
   add_doctor(app, exit_code);
+  add_bench(app, exit_code);
 
   for (CLI::App* command : app.get_subcommands({}))
     command->add_option("--config", "TOML file with these options")->type_name("FILE");
@@ -81,6 +83,8 @@ int main(int argc, char** argv) {
   // Set before there is a second thread; whoever wants the reports sets it to 0.
   ::setenv("ORT_DISABLE_TELEMETRY", "1", 0);  // NOLINT(concurrency-mt-unsafe)
   try {
+    // Standard output is for results; `serve` sets its own level.
+    vitrove::set_up_logging(spdlog::level::warn, vitrove::LogFormat::text);
     return vitrove::cli::run(argc, argv);
   } catch (const vitrove::Error& error) {
     std::fprintf(stderr, "vitrove: %s\n", error.what());

@@ -121,11 +121,18 @@ std::optional<std::string> config_path(const Words& words) {
   return environment("VITROVE_CONFIG");
 }
 
-CLI::App* chosen_subcommand(CLI::App& app, const Words& words) {
-  if (words.empty()) return nullptr;
-  for (CLI::App* command : app.get_subcommands({}))
-    if (command->get_name() == words.front()) return command;
-  return nullptr;
+// The command that the first words name ("serve", "bench store"); `depth` says how many they are.
+CLI::App* chosen_subcommand(CLI::App& app, const Words& words, std::size_t& depth) {
+  CLI::App* chosen = nullptr;
+  CLI::App* group = &app;
+  for (depth = 0; depth < words.size(); ++depth) {
+    const auto commands = group->get_subcommands([](CLI::App*) { return true; });
+    const auto found = std::ranges::find_if(
+        commands, [&](const CLI::App* command) { return command->get_name() == words[depth]; });
+    if (found == commands.end()) break;
+    chosen = group = *found;
+  }
+  return chosen;
 }
 
 bool any_command_knows(const CLI::App& app, const std::string& option) {
@@ -209,7 +216,8 @@ std::string unmarked(std::string value) {
 }  // namespace
 
 std::vector<std::string> with_option_sources(CLI::App& app, Words words) {
-  CLI::App* command = chosen_subcommand(app, words);
+  std::size_t depth = 0;
+  CLI::App* command = chosen_subcommand(app, words, depth);
   if (command == nullptr) return words;
 
   Words extra;
@@ -225,8 +233,9 @@ std::vector<std::string> with_option_sources(CLI::App& app, Words words) {
       extra.insert(extra.end(), from_file.begin(), from_file.end());
     }
   }
-  words.insert(words.begin() + 1, extra.begin(), extra.end());
-  std::for_each(words.begin() + 1, words.end(), mark);
+  const auto first_option = static_cast<std::ptrdiff_t>(depth);
+  words.insert(words.begin() + first_option, extra.begin(), extra.end());
+  std::for_each(words.begin() + first_option, words.end(), mark);
   for (CLI::Option* option : command->get_options()) option->transform(unmarked);
   return words;
 }
