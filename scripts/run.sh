@@ -25,7 +25,8 @@ usage() {
 usage: ./run COMMAND [OPTION...]
 
   demo              install what is missing, build, fetch the sample model and pictures, and show two
-                    encode servers sharing one store
+                    encode servers sharing one store; --store redis or mooncake starts such an engine
+                    for them, --store URL takes one that is there
   test              unit, contract and real-process tests on the release build
   test --all        the same, and sanitizers, crash tests, fuzzing, formatting and static analysis
   build [PRESET [TARGET...]]

@@ -1,6 +1,7 @@
 // vitrove bench store URL: what a store gives from here: put, exist and get of values of some
 // sizes, as a server would ask for them.
 
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <ctime>
@@ -96,7 +97,7 @@ std::string number(double value, const char* format = "%.1f") {
 }
 
 std::string time_text(double microseconds) {
-  return format_duration(std::chrono::microseconds(static_cast<std::int64_t>(microseconds + 0.5)));
+  return format_duration(std::chrono::microseconds(std::llround(microseconds)));
 }
 
 class BenchStore {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <condition_variable>
 #include <cstring>
 #include <exception>
@@ -52,8 +53,8 @@ constexpr std::uint64_t nobodys_number = ~std::uint64_t{0};
 
 double percentile(const std::vector<double>& sorted, double part) {
   if (sorted.empty()) return 0;
-  const auto last = static_cast<double>(sorted.size() - 1);
-  return sorted[static_cast<std::size_t>(last * part + 0.5)];
+  return sorted[static_cast<std::size_t>(
+      std::lround(static_cast<double>(sorted.size() - 1) * part))];
 }
 
 std::string words_for(const StoreResult& result) {
