@@ -180,8 +180,8 @@ TYPED_TEST_P(StoreContract, RefusesZeroBytes) {
 
 TYPED_TEST_P(StoreContract, RefusesValuesBeyondItsLimitBeforeReadingThem) {
   const std::uint64_t limit = this->store().capabilities().max_value_bytes;
-  Bytes page(std::uint64_t{64} << 20);
-  const std::vector<ConstBuffer> buffers(limit / page.size() + 1, ConstBuffer(page));
+  Bytes part(std::uint64_t{64} << 20);
+  const std::vector<ConstBuffer> buffers(limit / part.size() + 1, ConstBuffer(part));
   const ConstBufferList list(buffers);
   const EmbeddingKey key = key_number(1);
   const auto results =
