@@ -32,7 +32,7 @@ usage: ./run COMMAND [OPTION...]
   build [PRESET [TARGET...]]
                     build a preset: release (default), debug, asan, tsan, fuzz; all of it or some
                     targets
-  bench [NAME]      run one benchmark (http, file_store, digest, ...) or all; --json for one object
+  bench [NAME]      run one benchmark (http, file_store, stores, ...) or all; --json for one object
                     a line; --list for their names
   lint [--quick|--fix]
                     clang-format and clang-tidy; --quick as test --all does it, without the analyzer

@@ -3,7 +3,8 @@
 
 Each program under bench/ measures both sides of its claims in one run and prints ratios. With
 --json every program prints one object a line: {"name", "unit", "ours", "other", "other_name",
-"ratio", "target", "ok"}.
+"ratio", "target", "ok"}. `stores` is all that is measured of Redis and Mooncake: the program
+bench_redis and the script bench_stores.py.
 """
 
 import argparse
@@ -16,11 +17,19 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def programs(build):
+    """The commands of each benchmark."""
     found = {}
     for path in sorted((build / "bench").glob("bench_*")):
         if path.is_file() and os.access(path, os.X_OK):
-            found[path.name.removeprefix("bench_")] = path
+            found[path.name.removeprefix("bench_")] = [[path]]
+    found["stores"] = found.get("redis", []) + [
+        [sys.executable, ROOT / "bench" / "bench_stores.py", "--vitrove", build / "vitrove"]]
     return found
+
+
+def default_names(found):
+    """Nothing twice: `stores` holds `redis`."""
+    return [name for name in found if name != "redis"]
 
 
 def main():
@@ -40,11 +49,12 @@ def main():
         print(f"unknown benchmark '{unknown[0]}'; there are: {', '.join(found)}", file=sys.stderr)
         return 2
     status = 0
-    for name in args.names or found:
+    for name in args.names or default_names(found):
         if not args.json:
             print(f"\n== {name}", flush=True)
-        command = [found[name]] + (["--json"] if args.json else [])
-        status = max(status, subprocess.run(command, cwd=ROOT).returncode)
+        for command in found[name]:
+            words = command + (["--json"] if args.json else [])
+            status = max(status, subprocess.run(words, cwd=ROOT).returncode)
     return status
 
 

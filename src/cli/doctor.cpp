@@ -107,9 +107,11 @@ Finding check_store(const std::string& what, const std::string& url) {
   finding.says = store->capabilities().can_remove
                      ? "put, get and remove work"
                      : "put and get work; it cannot remove, so a value of 1 KiB stays";
-  if (health.bytes && health.capacity)
-    finding.says +=
-        "; " + format_bytes(*health.bytes) + " of " + format_bytes(*health.capacity) + " used";
+  if (health.bytes) {
+    finding.says += "; " + format_bytes(*health.bytes);
+    if (health.capacity) finding.says += " of " + format_bytes(*health.capacity);
+    finding.says += " used";
+  }
   if (!health.detail.empty()) finding.says += "; " + health.detail;
   if (health.state != StoreState::ready) finding.state = Finding::State::warning;
   return finding;

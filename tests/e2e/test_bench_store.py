@@ -3,10 +3,11 @@
 import json
 import signal
 import subprocess
+import sys
 
 import pytest
 from redis_server import RedisServer
-from support import VITROVE, file_store, free_port, run_cli, seconds, stored_values, wait_until
+from support import ROOT, VITROVE, file_store, free_port, run_cli, seconds, stored_values, wait_until
 
 QUICK = ("--size", "4KiB,1MiB", "--count", "8", "--time", "50ms")
 
@@ -113,3 +114,15 @@ def test_a_bench_that_is_told_to_end_removes_what_it_put(redis, number):
 def test_options_of_a_command_in_a_group_may_stand_in_the_environment():
     result = run_cli("bench", "store", "memory:", "--json", *QUICK, env={"VITROVE_BATCH": "2"})
     assert {line["batch"] for line in lines(result)} == {2}
+
+
+def test_the_benchmark_of_stores_runs_both_sides_on_a_real_engine():
+    run = subprocess.run(
+        [sys.executable, str(ROOT / "bench" / "bench_stores.py"), "--vitrove", str(VITROVE), "--json",
+         "--pairs", "2", "--seconds", "0.05", "--only", "mooncake_get/64KiB"],
+        capture_output=True, text=True, timeout=seconds(240))
+    assert run.returncode == 0, run.stderr
+    (line,) = [json.loads(line) for line in run.stdout.splitlines()]
+    assert line["name"] == "mooncake_get/64KiB/python" and line["unit"] == "GB/s"
+    assert line["ours"] > 0 and line["other"] > 0 and line["ratio"] > 0
+    assert line["ok"] == (line["ratio"] >= 0.95)

@@ -82,8 +82,10 @@ class Greeting {
     select_.head = encode_command({"SELECT", std::to_string(options.database)});
     if (options.database != 0) all_.push_back(&select_);
     limit_.head = encode_command({"CONFIG", "GET", "proto-max-bulk-len"});
+    memory_.head = encode_command({"INFO", "memory"});
     ping_.head = encode_command({"PING"});
     all_.push_back(&limit_);
+    all_.push_back(&memory_);
     all_.push_back(&ping_);
   }
 
@@ -102,6 +104,8 @@ class Greeting {
     }
     return {};
   }
+
+  std::optional<ServerMemory> memory() const { return parse_server_memory(memory_.reply.text); }
 
   // Managed servers often hide their configuration; then nothing.
   std::optional<std::uint64_t> max_value_bytes() const {
@@ -144,6 +148,7 @@ class Greeting {
   Command hello_;
   Command select_;
   Command limit_;
+  Command memory_;
   Command ping_;
   std::vector<Command*> all_;
 };
@@ -165,6 +170,7 @@ void greet(Dialed& dialed, const Settings& settings, const StoreContext& context
   }
   if (!dialed.fault) dialed.fault = greeting.verdict();
   dialed.max_value_bytes = greeting.max_value_bytes();
+  dialed.memory = greeting.memory();
 }
 
 }  // namespace

@@ -109,7 +109,30 @@ StoreHealth Fleet::health() const {
     health.state = down > 0 ? StoreState::down : StoreState::degraded;
     if (health.detail.empty()) health.detail = "not connected yet";
   }
+  add_memory(health);
   return health;
+}
+
+// Of all that serve slots together; nothing when one of them does not tell, and no capacity when
+// one has no limit.
+void Fleet::add_memory(StoreHealth& health) const {
+  const auto map = [this] {
+    std::lock_guard lock(mutex_);
+    return map_;
+  }();
+  if (!map || map->nodes.empty()) return;
+  std::uint64_t used = 0;
+  std::uint64_t capacity = 0;
+  bool is_bounded = true;
+  for (const NodePtr& node : map->nodes) {
+    const auto memory = node->memory();
+    if (!memory) return;
+    used += memory->used;
+    capacity += memory->limit;
+    is_bounded = is_bounded && memory->limit > 0;
+  }
+  health.bytes = used;
+  if (is_bounded) health.capacity = capacity;
 }
 
 bool Fleet::is_all_up() const {

@@ -67,6 +67,7 @@ class Fleet {
   std::vector<NodePtr> all_nodes() const;
   std::shared_ptr<const SlotMap> map_after_first_attempt(const StoreContext& context);
   bool is_all_up() const;
+  void add_memory(StoreHealth& health) const;
 
   const std::shared_ptr<const Settings> settings_;
   const std::shared_ptr<Bell> bell_ = std::make_shared<Bell>();

@@ -39,6 +39,11 @@ Fault Node::fault() const {
   return fault_;
 }
 
+std::optional<ServerMemory> Node::memory() const {
+  std::lock_guard lock(mutex_);
+  return memory_;
+}
+
 Node::Lease Node::lease(Use use, const StoreContext& context, Fault& fault) {
   std::unique_ptr<Connection> connection;
   if (!take_place(use, context, fault, connection)) return {};
@@ -112,6 +117,7 @@ void Node::came_up(const Dialed& dialed) {
   if (dialed.max_value_bytes) max_value_bytes_ = *dialed.max_value_bytes;
   {
     std::lock_guard lock(mutex_);
+    memory_ = dialed.memory;
     if (std::exchange(state_, State::up) == State::up) return;
     fault_ = {};
   }
@@ -126,6 +132,7 @@ void Node::suspect(const Fault& fault) {
     std::lock_guard lock(mutex_);
     if (std::exchange(state_, State::down) == State::down) return;
     fault_ = fault;
+    memory_.reset();
     closed.swap(idle_);
     next_tend_ = Clock::now();
   }
@@ -163,11 +170,19 @@ bool Node::answers_ping(const std::stop_token& cancel, Fault& fault) {
   }
   Command ping;
   ping.head = encode_command({"PING"});
+  std::vector<Command*> commands{&ping};
+  Command memory;
+  memory.head = encode_command({"INFO", "memory"});
+  if (this->memory()) commands.push_back(&memory);  // who keeps it to himself is not asked again
   std::vector<std::unique_ptr<Exchange>> exchange;
-  exchange.push_back(std::make_unique<Exchange>(*watch_, std::vector{&ping}, context));
+  exchange.push_back(std::make_unique<Exchange>(*watch_, commands, context));
   drive(exchange, context, settings_->options.timeout);
   if (exchange.front()->state() == Exchange::State::done) {
-    if (!ping.reply.is_error()) return true;
+    if (!ping.reply.is_error()) {
+      std::lock_guard lock(mutex_);
+      memory_ = parse_server_memory(memory.reply.text);
+      return true;
+    }
     fault = fault_of(ping.reply);
   } else {
     fault = ping.fault;

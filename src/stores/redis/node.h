@@ -67,6 +67,8 @@ class Node {
   const Endpoint& endpoint() const { return endpoint_; }
   // The server's own limit, or the largest number when it does not tell.
   std::uint64_t max_value_bytes() const { return max_value_bytes_.load(); }
+  // As it said last, if it does; nothing when it is away.
+  std::optional<ServerMemory> memory() const;
 
  private:
   bool take_place(Use use, const StoreContext& context, Fault& fault,
@@ -90,6 +92,7 @@ class Node {
   std::condition_variable_any changed_;
   State state_ = State::unknown;
   Fault fault_;
+  std::optional<ServerMemory> memory_;
   std::vector<std::unique_ptr<Connection>> idle_;  // used last at the end
   std::uint32_t leased_ = 0;
   std::uint32_t leased_to_write_ = 0;

@@ -60,6 +60,16 @@ TYPED_TEST(RedisClusters, SpreadTheKeysOverTheServers) {
   this->expect_all(*store);
 }
 
+TYPED_TEST(RedisClusters, TellHowFullTheyAreTogether) {
+  for (std::size_t i = 0; i < 3; ++i) {
+    this->cluster().server(i).ask({"CONFIG", "SET", "maxmemory", "64mb"});
+  }
+  const auto store = this->open();
+  this->fill(*store);
+  EXPECT_TRUE(eventually([&] { return store->health().capacity == std::uint64_t{192} << 20; }));
+  EXPECT_GT(store->health().bytes, this->keys_.size() * this->value_.size());
+}
+
 TYPED_TEST(RedisClusters, AreFollowedWhileSlotsMove) {
   const auto store = this->open();
   this->fill(*store);

@@ -96,7 +96,9 @@ class ScriptedServer {
 
   std::optional<std::string> answer_to(const Words& words) {
     if (words[0] == "PING") return "+PONG\r\n";
-    if (words[0] == "HELLO" || words[0] == "CONFIG") return "-ERR unknown command\r\n";
+    if (words[0] == "HELLO" || words[0] == "CONFIG" || words[0] == "INFO") {
+      return "-ERR unknown command\r\n";
+    }
     return script_(words);
   }
 
