@@ -13,6 +13,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/store_access.h"
+#include "cli/store_advice.h"
 #include "vitrove/embedding_store_factory.h"
 #include "vitrove/encoder.h"
 #include "vitrove/error.h"
@@ -102,6 +103,8 @@ Finding check_store(const std::string& what, const std::string& url) {
   if (!trouble.empty()) {
     finding.state = Finding::State::bad;
     finding.says = trouble + (health.detail.empty() ? "" : "; " + health.detail);
+    const std::string_view advice = advice_for(store->name(), finding.says);
+    if (!advice.empty()) finding.says += ". " + std::string(advice);
     return finding;
   }
   finding.says = store->capabilities().can_remove
