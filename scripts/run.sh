@@ -17,6 +17,8 @@ has_ccache() {
 }
 has_ccache || export CCACHE_DIR=$root/build/.ccache CCACHE_MAXSIZE=${CCACHE_MAXSIZE:-5G}
 
+export PATH=$PATH:$root/build/bin  # redis-server, where the system has none
+
 say() { printf '\033[1m==> %s\033[0m\n' "$*"; }
 took() { printf '%d min %02d s' $((SECONDS / 60)) $((SECONDS % 60)); }  # all of it so far
 

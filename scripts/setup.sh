@@ -9,7 +9,7 @@
 # Why: nobody should have to read a list of prerequisites, and everybody should have the same versions.
 #
 # Leaves: Debian packages on the system; everything else below build/, which can be deleted at any time:
-#         build/deps/onnxruntime   build/venv   build/mooncake-venv   build/sample/{model,tiny-vit,pictures}
+#         build/bin   build/deps/onnxruntime   build/venv   build/mooncake-venv   build/sample/{model,tiny-vit,pictures}
 #
 # Nothing is done twice: a second run takes less than a second and needs neither network nor root.
 # Two runs at the same time wait for each other. Needs root (or sudo) only when packages are missing.
@@ -75,10 +75,19 @@ install_packages() {
     [ "${#missing[@]}" -eq 0 ] || die "apt-get installed everything but: ${missing[*]}"
 }
 
+# Debian's package redis-server starts a service. The very same program is in redis-tools, called
+# redis-check-rdb; under the name of a server it is one. ./run puts build/bin last in PATH.
+link_redis_server() {
+    [ -z "${VITROVE_SKIP_APT:-}" ] || return 0
+    mkdir -p "$BUILD/bin"
+    ln -sfn /usr/bin/redis-check-rdb "$BUILD/bin/redis-server"
+}
+
 setup_build() {
     local packages
     mapfile -t packages < <(packages_in "$SCRIPTS/apt-packages.txt")
     install_packages "${packages[@]}"
+    link_redis_server
     "$SCRIPTS/fetch_onnxruntime.sh"
     rm -rf "$npm_config_cache"
 }

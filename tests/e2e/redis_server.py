@@ -1,6 +1,6 @@
 """Real redis-server processes, a client that is just enough for the tests, and a proxy that harms.
 
-Debian's package is all that is needed; the service that it brings is not used.
+redis-server is Debian's, or the one that scripts/setup.sh finds in redis-tools: no service is needed.
 """
 
 import contextlib
