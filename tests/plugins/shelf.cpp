@@ -9,7 +9,20 @@
 
 namespace {
 
-using namespace vitrove;
+using vitrove::ConstBuffer;
+using vitrove::ConstBufferList;
+using vitrove::EmbeddingKey;
+using vitrove::EmbeddingStore;
+using vitrove::MutableBuffer;
+using vitrove::MutableBufferList;
+using vitrove::PutMode;
+using vitrove::StoreCapabilities;
+using vitrove::StoreContext;
+using vitrove::StoreHealth;
+using vitrove::StoreOptions;
+using vitrove::StoreResult;
+using vitrove::StoreStatus;
+using vitrove::StoreUrl;
 
 using Value = std::vector<std::byte>;
 
@@ -156,7 +169,7 @@ std::unique_ptr<EmbeddingStore> create(const StoreUrl&, StoreOptions& options) {
 
 // Every option that the creator reads; others are refused before it is called.
 constexpr vitrove_option options[] = {{"capacity", "bytes to hold (1GiB)"}, {}};
-constexpr auto table = make_store_plugin<create>("shelf", "1.0", options);
+constexpr auto table = vitrove::make_store_plugin<create>("shelf", "1.0", options);
 
 }  // namespace
 
