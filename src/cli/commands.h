@@ -27,5 +27,8 @@ void add_rm(CLI::App& app, int& exit_code);
 void add_flush(CLI::App& app, int& exit_code);
 void add_stats(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
+void add_bench(CLI::App& app, int& exit_code);
+// Below `vitrove bench`.
+void add_bench_trace(CLI::App& bench, int& exit_code);
 
 }  // namespace vitrove::cli

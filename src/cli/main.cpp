@@ -39,6 +39,7 @@ int run(int argc, char** argv) {
   add_flush(app, exit_code);
   add_stats(app, exit_code);
   add_doctor(app, exit_code);
+  add_bench(app, exit_code);
 
   // Before --help can hide it.
   if (argc > 1 && argv[1][0] != '-' && !knows(app, argv[1])) {
