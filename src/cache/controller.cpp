@@ -73,13 +73,6 @@ FlightBoard::Claim Impl::claim(const ValueExpectation& item) {
   }
 }
 
-void Impl::count_hit(const Entry& entry, LookupResult result) {
-  core->lookups().count_hit(entry.group, result, entry.cost_us);
-  if (!entry.pooled) return;
-  entry.count_hit();
-  core->policy().on_hit(entry.slot);
-}
-
 LookupBudget Impl::budget(const RequestContext& context, Clock::duration spent) const {
   return {options.store_timeout, options.store_min_bandwidth, context.deadline, spent};
 }

@@ -50,11 +50,12 @@ class LookupCounters {
   }
 
  private:
-  struct Counts {
+  // All that a hit raises lies in one cache line.
+  struct alignas(64) Counts {
     std::array<std::atomic<std::uint64_t>, 4> by_result{};
     std::atomic<std::uint64_t> saved_us{0};
   };
-  struct alignas(64) Stripe {
+  struct Stripe {
     std::array<Counts, LookupGroups::most> groups{};
   };
   static constexpr unsigned stripe_bits = 5;

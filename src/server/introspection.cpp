@@ -72,6 +72,7 @@ std::vector<Line> lookup_lines(const EmbeddingCacheController& controller,
   const std::vector<ModelLookups> all = controller.model_lookups();
   const auto now = HitHistory::Clock::now();
   std::vector<std::vector<HitCounts>> recent;
+  recent.reserve(windows.size());
   for (const auto& [name, window] : windows) recent.push_back(history.since(now, window, all));
   std::vector<Line> lines;
   for (std::size_t i = 0; i < all.size(); ++i) {

@@ -47,7 +47,7 @@ class GdsfPolicy final : public EvictionPolicy {
   void note_victim(double rank) override;
 
  private:
-  struct alignas(32) Use {  // never in two cache lines
+  struct alignas(32) Use {         // never in two cache lines
     std::atomic<double> value{0};  // cost / bytes
     std::atomic<double> age{0};
     std::atomic<std::uint32_t> count{0};
