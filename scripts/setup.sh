@@ -2,7 +2,7 @@
 # Gets a fresh Debian 12 ready for Vitrove.
 #
 #   scripts/setup.sh build    compilers and libraries (apt-packages.txt), and ONNX Runtime
-#   scripts/setup.sh sample   Python environment, Mooncake, sample model, tiny test model, pictures
+#   scripts/setup.sh sample   Python environment, Mooncake, sample model, tiny test model, pictures, trace
 #   scripts/setup.sh check    what linting and fuzzing need on top (apt-packages-check.txt)
 #   scripts/setup.sh all      all of these
 #
@@ -10,6 +10,7 @@
 #
 # Leaves: Debian packages on the system; everything else below build/, which can be deleted at any time:
 #         build/bin   build/deps/onnxruntime   build/venv   build/mooncake-venv   build/sample/{model,tiny-vit,pictures}
+#         build/traces/conversation.jsonl
 #
 # Nothing is done twice: a second run takes less than a second and needs neither network nor root.
 # Two runs at the same time wait for each other. Needs root (or sudo) only when packages are missing.
@@ -99,6 +100,7 @@ setup_sample() {
     "$VENV/bin/python" "$SCRIPTS/make_sample_model.py"
     "$VENV/bin/python" "$SCRIPTS/make_tiny_vit.py"
     "$VENV/bin/python" "$SCRIPTS/fetch_pictures.py"
+    "$VENV/bin/python" "$SCRIPTS/fetch_trace.py"
 }
 
 setup_check() {

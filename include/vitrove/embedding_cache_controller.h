@@ -55,6 +55,7 @@
 #include "vitrove/embedding_key.h"
 #include "vitrove/embedding_store.h"
 #include "vitrove/error.h"
+#include "vitrove/eviction_policy.h"
 #include "vitrove/page_pool.h"
 #include "vitrove/side_data.h"
 #include "vitrove/types.h"
@@ -188,6 +189,7 @@ using Acquired = std::variant<Hit, JoinTicket, FillTicket>;
 struct ControllerOptions {
   PagePoolOptions pool;
   std::string eviction_policy = "lru";
+  std::vector<ModalityShare> modality_shares;  // eviction_policy.h says what they promise
   bool enable_eviction = true;
   // Entries evicted before the lock is given up and taken anew; never a reason to fail.
   std::uint32_t max_eviction_batch = 100;
@@ -231,6 +233,13 @@ std::span<const double> store_seconds_bounds();
 
 struct LookupStats {
   std::uint64_t local = 0, joined = 0, store = 0, miss = 0;
+  LookupStats& operator+=(const LookupStats& other) {
+    local += other.local;
+    joined += other.joined;
+    store += other.store;
+    miss += other.miss;
+    return *this;
+  }
 };
 struct ControllerStats {
   LookupStats lookups[4];                                // by Modality value
@@ -246,6 +255,36 @@ struct ControllerStats {
   std::vector<std::pair<std::string, std::uint64_t>> rejected;
   std::uint64_t puts_dropped = 0;
   std::vector<StoreStats> stores;
+};
+
+// Lookups of one model in one modality. They are kept apart for the first twelve such pairs; what
+// comes later is counted by modality alone, with no model. All lines of a modality together are
+// ControllerStats::lookups.
+struct ModelLookups {
+  Modality modality = Modality::image;
+  std::optional<Digest256> model;
+  LookupStats lookups;
+  std::uint64_t saved_us = 0;  // encode time that hits saved
+};
+
+// What a pool holds, READY: gauges of one model in one modality.
+struct ModelEntries {
+  Modality modality = Modality::image;
+  Digest256 model;
+  std::uint64_t entries = 0, runs = 0;
+  std::uint64_t bytes = 0, payload_bytes = 0;       // pages held, rows: the rest is waste
+  std::chrono::seconds mean_age{0}, oldest_age{0};  // since they came into the pool
+};
+struct ValuedKey {
+  EmbeddingKey key;
+  Modality modality = Modality::image;
+  Digest256 model;
+  std::uint64_t hits = 0;  // since it came into the pool
+  std::uint64_t saved_us = 0;
+};
+struct PoolReport {
+  std::vector<ModelEntries> models;
+  std::vector<ValuedKey> most_valued;  // by encode time saved since they came into the pool
 };
 
 enum class FlushScope : std::uint8_t { local, store, all };
@@ -307,6 +346,10 @@ class EmbeddingCacheController {
   bool wait_for_puts(std::chrono::steady_clock::time_point deadline);
 
   ControllerStats stats() const;
+  // Cheap: for somebody who watches how they grow.
+  std::vector<ModelLookups> model_lookups() const;
+  // Looks at every entry, each pinned for that moment, and stops nobody: some 50 ms a million.
+  PoolReport inspect(std::size_t most_valued) const;
   const PagePool& pool() const;
   // Store faults do not count against readiness; this is for /health and doctor.
   std::vector<StoreStats> store_health() const;

@@ -73,11 +73,6 @@ FlightBoard::Claim Impl::claim(const ValueExpectation& item) {
   }
 }
 
-void Impl::count_hit(const Entry& entry, LookupResult result) {
-  core->lookups().count_hit(entry.modality, result, entry.cost_us);
-  if (entry.pooled) core->policy().on_hit(entry.slot);
-}
-
 LookupBudget Impl::budget(const RequestContext& context, Clock::duration spent) const {
   return {options.store_timeout, options.store_min_bandwidth, context.deadline, spent};
 }
@@ -203,6 +198,14 @@ bool EmbeddingCacheController::wait_for_puts(std::chrono::steady_clock::time_poi
 }
 
 ControllerStats EmbeddingCacheController::stats() const { return impl_->stats(); }
+
+std::vector<ModelLookups> EmbeddingCacheController::model_lookups() const {
+  return impl_->core->model_lookups();
+}
+
+PoolReport EmbeddingCacheController::inspect(std::size_t most_valued) const {
+  return impl_->core->inspect(most_valued);
+}
 
 const PagePool& EmbeddingCacheController::pool() const { return impl_->core->pool(); }
 

@@ -69,7 +69,7 @@ EntryPin EmbeddingCacheController::Impl::write_rows(const ValueExpectation& expe
   ValueHeader header = header_of(expected, encoded, side.bytes.size());
 
   PageLease pages;
-  if (auto runs = core->allocate(header.payload_bytes(), header.row_bytes())) {
+  if (auto runs = core->allocate(header.payload_bytes(), header.row_bytes(), header.modality)) {
     pages = PageLease(core->pool(), std::move(*runs));
   }
   if (ready) ready();  // only now are the encoder's bytes there
@@ -111,7 +111,7 @@ Clock::duration EmbeddingCacheController::Impl::feature_wait_limit() const noexc
 
 void FillTicket::State::count_miss() {
   if (std::exchange(counted, true)) return;
-  impl.core->lookups().count(expected.modality, LookupResult::miss);
+  impl.core->count_lookup(expected, LookupResult::miss);
 }
 
 void FillTicket::State::count_hit(const Entry& entry, LookupResult result) {
@@ -258,7 +258,7 @@ void FillTicket::fail(const Error& error) {
 
 void JoinTicket::State::count_joined() {
   if (std::exchange(counted, true)) return;
-  impl.core->lookups().count(expected.modality, LookupResult::joined);
+  impl.core->count_lookup(expected, LookupResult::joined);
 }
 
 JoinTicket::JoinTicket(std::unique_ptr<State> state) : state_(std::move(state)) {}

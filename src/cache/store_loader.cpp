@@ -132,7 +132,8 @@ std::optional<Landing> StoreLoader::find_landing(const WantedValue& wanted,
     const std::uint64_t row_bytes =
         wanted.expected ? std::uint64_t{wanted.expected->dim} * element_size(wanted.expected->dtype)
                         : std::min(payload, core_->pool().page_bytes());
-    if (auto landing = Landing::in_pages(*core_, payload, row_bytes)) return landing;
+    const auto modality = wanted.expected ? std::optional(wanted.expected->modality) : std::nullopt;
+    if (auto landing = Landing::in_pages(*core_, payload, row_bytes, modality)) return landing;
   }
   return Landing::in_staging(*core_, payload);
 }
@@ -242,7 +243,7 @@ EntryPin adopt(CacheCore& core, LoadedValue loaded) {
   // The rows lie across runs, or there was no room for them with what follows them.
   std::vector<std::byte> rows = landing.copy_payload(header.payload_bytes());
   if (landing.in_pages()) core.pool().release(landing.take_pages());
-  if (auto runs = core.allocate(header.payload_bytes(), header.row_bytes())) {
+  if (auto runs = core.allocate(header.payload_bytes(), header.row_bytes(), header.modality)) {
     PageLease pages(core.pool(), std::move(*runs));
     core.pool().copy_in(pages.runs(), 0, rows);
     return core.make_pooled(header, std::move(side), pages.take());

@@ -31,5 +31,6 @@ void add_bench(CLI::App& app, int& exit_code);
 
 // Of `bench`.
 void add_bench_store(CLI::App& bench, int& exit_code);
+void add_bench_trace(CLI::App& bench, int& exit_code);
 
 }  // namespace vitrove::cli

@@ -68,6 +68,11 @@ void add_cache_options(CLI::App& app, ServerConfig& config) {
                  "which entry goes first: " + joined(eviction_policies()))
       ->capture_default_str()
       ->group(group);
+  app.add_option("--modality-share", config.modality_shares,
+                 "least and most part of the pool that a modality may hold, repeatable: "
+                 "image=0.2:0.8; a part left out is 0 or 1")
+      ->type_name("MODALITY=LEAST:MOST")
+      ->group(group);
   app.add_flag(
          "--no-eviction", [&config](std::int64_t) { config.enable_eviction = false; },
          "never evict: what does not fit is returned uncached")
@@ -77,8 +82,13 @@ void add_cache_options(CLI::App& app, ServerConfig& config) {
       ->capture_default_str()
       ->check(CLI::Range(1U, std::numeric_limits<std::uint32_t>::max()))
       ->group(group);
-  app.add_flag("--pin-memory", config.pin_memory, "lock the pool in memory")->group(group);
+  app.add_flag("--pin-memory", config.pin_memory,
+               "lock the pool in memory, and register it with CUDA where that is installed")
+      ->group(group);
   app.add_flag("--huge-pages", config.huge_pages, "ask for huge pages")->group(group);
+  app.add_option("--numa-node", config.numa_node, "lay the pool on this NUMA node")
+      ->type_name("N")
+      ->group(group);
   add_duration(app, "--store-timeout", config.store_timeout,
                "what a lookup over all stores may take, plus its bytes over --store-min-bandwidth")
       ->group(group);

@@ -73,7 +73,8 @@ bool is_sound(const PayloadShape& shape) {
 struct PagePool::Impl {
   explicit Impl(const PagePoolOptions& given)
       : options(checked(given)),
-        arena({arena_bytes(options), options.huge_pages, options.pin_memory}),
+        arena({arena_bytes(options), options.huge_pages, options.pin_memory, options.numa_node,
+               options.cuda_library}),
         warnings(arena.warnings()),
         poison_on_free(options.poison_on_free.value_or(poison_by_default)),
         pages(data_pages(options)),
@@ -327,6 +328,7 @@ int PagePool::memfd() const { return impl_->arena.memfd(); }
 std::uint64_t PagePool::page_bytes() const { return impl_->options.page_bytes; }
 std::uint64_t PagePool::total_pages() const { return data_pages(impl_->options); }
 const std::vector<std::string>& PagePool::warnings() const { return impl_->warnings; }
+const std::vector<std::string>& PagePool::notes() const { return impl_->arena.notes(); }
 
 std::uint64_t PagePool::free_pages() const {
   const std::scoped_lock lock(impl_->mutex);

@@ -43,7 +43,9 @@ ControllerOptions controller_options(const ServerConfig& config) {
   options.pool.page_bytes = config.page_size;
   options.pool.pin_memory = config.pin_memory;
   options.pool.huge_pages = config.huge_pages;
+  options.pool.numa_node = config.numa_node;
   options.eviction_policy = config.eviction_policy;
+  options.modality_shares = parse_shares(config);
   options.enable_eviction = config.enable_eviction;
   options.max_eviction_batch = config.max_eviction_batch;
   options.store_timeout = config.store_timeout;
@@ -335,6 +337,7 @@ std::unique_ptr<EncodeService> EncodeService::from_config(const ServerConfig& co
   auto controller =
       std::make_shared<EmbeddingCacheController>(controller_options(config), std::move(stores));
   for (const auto& warning : controller->pool().warnings()) logger()->warn("pool: {}", warning);
+  for (const auto& note : controller->pool().notes()) logger()->info("pool: {}", note);
   return std::make_unique<EncodeService>(config, std::move(controller), std::move(encoder));
 }
 

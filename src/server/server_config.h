@@ -6,10 +6,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/log.h"
+#include "vitrove/eviction_policy.h"
 
 namespace vitrove {
 
@@ -41,6 +43,8 @@ struct ServerConfig {
   std::uint32_t max_eviction_batch = 100;            // --max-eviction-batch
   bool pin_memory = false;                           // --pin-memory
   bool huge_pages = false;                           // --huge-pages
+  std::optional<std::uint32_t> numa_node;            // --numa-node
+  std::vector<std::string> modality_shares;          // --modality-share image=0.2:0.8, repeatable
   std::chrono::microseconds store_timeout{200'000};  // --store-timeout
   std::uint64_t store_min_bandwidth = 200'000'000;   // --store-min-bandwidth, bytes a second
   std::uint64_t epoch = 0;                           // --epoch
@@ -83,6 +87,9 @@ struct ServerConfig {
 
 // Throws Error{invalid_argument} with one clear line: contradictory or impossible options.
 void check_config(const ServerConfig& config);
+
+// Throws Error{invalid_argument}.
+std::vector<ModalityShare> parse_shares(const ServerConfig& config);
 
 // The store URLs that the options mean, nearest first; empty for none. Resolves the default file
 // store (/var/lib/vitrove as root, else $XDG_CACHE_HOME/vitrove or ~/.cache/vitrove) and SGLang's

@@ -104,6 +104,11 @@ def test_flush_and_stats_of_a_server(start, store_folder):
     address = f"http://127.0.0.1:{server.port}"
     table = run_cli("stats", "--server", address)
     assert table.returncode == 0 and "lookups" in table.stdout
+    models = next(line for line in table.stdout.splitlines() if line.startswith("image"))
+    assert models.split()[2] == "1" and "0 %" in models, "one entry, and no hit yet"
+    server.encode_ok([png_url(1)])
+    key = server.encode_ok([png_url(1)])["items"][0]["key"]
+    assert key in run_cli("stats", "--server", address).stdout, "what saves most is named"
     assert isinstance(json.loads(run_cli("stats", "--server", address, "--json").stdout), dict)
     flushed = run_cli("flush", "--server", address, "--scope", "all")
     assert flushed.returncode == 0, flushed.stderr

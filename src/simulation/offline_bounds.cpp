@@ -1,13 +1,4 @@
-// Bounds on what any eviction policy could save on a trace, even one that knows the future (after
-// Berger, Beckmann, Harchol-Balter: "Practical Bounds on Optimal Caching with Variable Object
-// Sizes", SIGMETRICS 2018).
-//
-// To turn a request into a hit, its media must be held from the request before on: so many bytes
-// for so long. Ordered by saving per byte and time, the intervals are granted
-//   for the upper bound  until the pool's bytes times the length of the trace are used up, which
-//                        lets the pool overflow for a while;
-//   for the lower bound  where there is room all the while, which a policy could really do.
-#pragma once
+#include "simulation/offline_bounds.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -15,14 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "encode_trace.h"
-
-namespace vitrove::bench {
-
-struct OfflineBounds {
-  double least_us = 0;
-  double most_us = 0;
-};
+namespace vitrove::simulation {
+namespace {
 
 // Bytes in use over time: add to a range, ask for the maximum of a range.
 class UseOverTime {
@@ -69,14 +54,16 @@ class UseOverTime {
   std::vector<double> highest_;
 };
 
-inline OfflineBounds offline_bounds(const Trace& trace, std::uint64_t capacity) {
-  struct Interval {
-    std::size_t begin;
-    std::size_t end;
-    double bytes;
-    double cost_us;
-    double space_time() const { return bytes * static_cast<double>(end - begin); }
-  };
+// Between two requests for the same media.
+struct Interval {
+  std::size_t begin;
+  std::size_t end;
+  double bytes;
+  double cost_us;
+  double space_time() const { return bytes * static_cast<double>(end - begin); }
+};
+
+std::vector<Interval> best_first(const Trace& trace) {
   std::vector<Interval> intervals;
   std::unordered_map<std::uint64_t, std::size_t> last;
   for (std::size_t at = 0; at < trace.size(); ++at) {
@@ -89,12 +76,19 @@ inline OfflineBounds offline_bounds(const Trace& trace, std::uint64_t capacity) 
   std::sort(intervals.begin(), intervals.end(), [](const Interval& a, const Interval& b) {
     return a.cost_us * b.space_time() > b.cost_us * a.space_time();
   });
+  return intervals;
+}
 
+}  // namespace
+
+OfflineBounds offline_bounds(const Trace& trace, std::uint64_t pool_bytes) {
+  const std::vector<Interval> intervals = best_first(trace);
   OfflineBounds bounds;
   UseOverTime use(trace.size());
-  const double room = static_cast<double>(capacity);
+  const double room = static_cast<double>(pool_bytes);
   double left = room * static_cast<double>(trace.size());
   for (const Interval& interval : intervals) {
+    if (interval.bytes > room) continue;
     // The last one is granted in part: a bound from above may be fractional.
     const double part = std::clamp(left / interval.space_time(), 0.0, 1.0);
     bounds.most_us += part * interval.cost_us;
@@ -106,4 +100,4 @@ inline OfflineBounds offline_bounds(const Trace& trace, std::uint64_t capacity) 
   return bounds;
 }
 
-}  // namespace vitrove::bench
+}  // namespace vitrove::simulation
