@@ -188,7 +188,7 @@ using Acquired = std::variant<Hit, JoinTicket, FillTicket>;
 
 struct ControllerOptions {
   PagePoolOptions pool;
-  std::string eviction_policy = "lru";
+  std::string eviction_policy = "gdsf";        // docs/eviction.md says why
   std::vector<ModalityShare> modality_shares;  // eviction_policy.h says what they promise
   bool enable_eviction = true;
   // Entries evicted before the lock is given up and taken anew; never a reason to fail.

@@ -38,7 +38,7 @@ struct ServerConfig {
   std::string mm_global_cache_backend;               // --mm-global-cache-backend NAME
   std::uint64_t pool_size = std::uint64_t{4} << 30;  // --pool-size: 0 turns the pool off
   std::uint64_t page_size = 64 * 1024;               // --page-size
-  std::string eviction_policy = "lru";               // --eviction-policy
+  std::string eviction_policy = "gdsf";              // --eviction-policy
   bool enable_eviction = true;                       // --no-eviction
   std::uint32_t max_eviction_batch = 100;            // --max-eviction-batch
   bool pin_memory = false;                           // --pin-memory
