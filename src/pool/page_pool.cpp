@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "pool/arena.h"
+#include "pool/page_guard.h"
 #include "pool/row_layout.h"
 #include "pool/run_allocator.h"
 #include "vitrove/error.h"
@@ -85,6 +86,10 @@ struct PagePool::Impl {
     free_slots.reserve(options.header_slots);
     for (std::uint32_t i = options.header_slots; i > 0; --i) free_slots.push_back(i - 1);
   }
+  // Whoever maps this address next may use it.
+  ~Impl() { allow_access(arena.bytes()); }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
   std::byte* page_address(std::uint64_t page) const {
     return arena.bytes().data() + page * options.page_bytes;
@@ -93,12 +98,17 @@ struct PagePool::Impl {
   std::optional<PageRuns> allocate(const PayloadShape& shape, std::size_t max_runs) {
     if (!is_sound(shape)) return std::nullopt;
     const std::scoped_lock lock(mutex);
-    return allocate_rows(pages, shape, options.page_bytes, max_runs);
+    auto runs = allocate_rows(pages, shape, options.page_bytes, max_runs);
+    if (runs && poison_on_free) {
+      for (const auto& segment : runs->segments) allow_access(run_bytes(segment.run));
+    }
+    return runs;
   }
 
-  void fill_with_poison(const PageRun& run) const {
-    std::memset(page_address(run.first), static_cast<int>(poison), run.count * options.page_bytes);
+  std::span<std::byte> run_bytes(const PageRun& run) const {
+    return {page_address(run.first), run.count * options.page_bytes};
   }
+  void fill_with_poison(const PageRun& run) const { fill_and_forbid(run_bytes(run), poison); }
 
   void give_back_staging(const PageRun& run) {
     const std::scoped_lock lock(mutex);
