@@ -61,8 +61,12 @@ struct EntryDetails {
   std::chrono::steady_clock::time_point made_at = std::chrono::steady_clock::now();
   std::vector<std::byte> heap;                   // the rows of an uncached entry
   std::vector<std::span<const std::byte>> runs;  // when there are several
-  std::atomic<bool> may_go_live{false};          // in pages, and never was live
-  std::mutex keys_mutex;                         // guards what follows
+  // Counted when puts wait for uses (ControllerOptions::put_after_uses). What came from a store
+  // stands far beyond any number of them.
+  static constexpr std::uint32_t used_elsewhere = std::uint32_t{1} << 31;
+  std::atomic<std::uint32_t> uses{used_elsewhere};
+  std::atomic<bool> may_go_live{false};  // in pages, and never was live
+  std::mutex keys_mutex;                 // guards what follows
   std::vector<std::unique_ptr<AliasKey>> aliases;
   bool keys_closed = false;
 
@@ -153,6 +157,7 @@ class alignas(64) EmbeddingView::Entry {
   // False when the list is closed or full. The caller holds a pin, and the lock of the key's shard
   // until the cell is in the table.
   bool add_key(const EmbeddingKey& further);
+  std::vector<EmbeddingKey> alias_keys() const;
   // Closes the list; the own key first.
   std::vector<EmbeddingKey> close_keys();
 

@@ -14,7 +14,9 @@ void StoreCall::run(const std::stop_token& shutdown) noexcept {
   try {
     Answer answer = ask(context);
     if (!settled_.exchange(true)) {
-      stats_.record(answer.results, answer.bytes, Clock::now() - start);
+      const auto took = Clock::now() - start;
+      stats_.record(answer.results, answer.bytes, took);
+      if (!Tier::is_fault(answer.results)) tier().fetch_costs().note(answer.bytes, took);
     }
     results_ = std::move(answer.results);
   } catch (...) {  // out of memory

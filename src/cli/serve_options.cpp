@@ -17,6 +17,13 @@ std::string joined(std::span<const std::string_view> names) {
   return text;
 }
 
+WritePolicy parse_write_policy(std::string_view text) {
+  for (const auto policy : {WritePolicy::behind, WritePolicy::never}) {
+    if (text == to_string(policy)) return policy;
+  }
+  return WritePolicy::through;
+}
+
 }  // namespace
 
 void add_model_options(CLI::App& app, ServerConfig& config) {
@@ -94,6 +101,29 @@ void add_cache_options(CLI::App& app, ServerConfig& config) {
       ->group(group);
   add_rate(app, "--store-min-bandwidth", config.store_min_bandwidth,
            "slowest transfer that is not a fault")
+      ->group(group);
+  app.add_flag(
+         "--no-claims", [&config](std::int64_t) { config.claims = false; },
+         "do not ask the store who encodes: servers that share it may encode the same at once")
+      ->group(group);
+  app.add_option_function<std::string>(
+         "--write-policy",
+         [&config](const std::string& text) { config.write_policy = parse_write_policy(text); },
+         "through: what was encoded is put to the stores at once; behind: after "
+         "--write-behind-delay; never: stores are only read")
+      ->check(CLI::IsMember({"through", "behind", "never"}))
+      ->default_str("through")
+      ->group(group);
+  add_duration(app, "--write-behind-delay", config.write_behind_delay,
+               "how long a put waits with --write-policy behind, at most")
+      ->group(group);
+  app.add_option("--put-after-uses", config.put_after_uses,
+                 "uses before an embedding is put; its encode is the first")
+      ->capture_default_str()
+      ->check(CLI::Range(1U, 1'000'000U))
+      ->group(group);
+  app.add_flag("--skip-cheap-puts", config.skip_cheap_puts,
+               "do not put across a network what is cheaper to encode again than to fetch")
       ->group(group);
   app.add_option("--epoch", config.epoch, "raise it to abandon everything written so far")
       ->capture_default_str()

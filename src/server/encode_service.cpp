@@ -50,6 +50,11 @@ ControllerOptions controller_options(const ServerConfig& config) {
   options.max_eviction_batch = config.max_eviction_batch;
   options.store_timeout = config.store_timeout;
   options.store_min_bandwidth = config.store_min_bandwidth;
+  options.claims = config.claims;
+  options.write_policy = config.write_policy;
+  options.write_behind_delay = config.write_behind_delay;
+  options.put_after_uses = config.put_after_uses;
+  options.skip_cheap_puts = config.skip_cheap_puts;
   return options;
 }
 
@@ -290,17 +295,24 @@ void EncodeService::Impl::fill_all(const std::shared_ptr<Call>& call, Outcome& o
     throw Error(ErrorCode::not_found, "nothing is cached for this digest", {},
                 static_cast<int>(fill.index));
   }
-  const auto job = [this, call](std::size_t nth) {
-    auto& fill = call->fills[nth];
-    try {
-      fill.reply = filler.fill(*call->slot, call->prepared[fill.index], call->scope,
-                               std::move(fill.ticket), call->context);
-    } catch (const Error& error) {
-      throw error.for_item(static_cast<int>(fill.index));
+  // First what is ours to encode; only then what others are encoding is waited for.
+  for (const auto patience : {ItemFiller::Patience::none, ItemFiller::Patience::wait}) {
+    const auto job = [this, call, patience](std::size_t nth) {
+      auto& fill = call->fills[nth];
+      if (fill.reply) return;
+      try {
+        fill.reply = filler.fill(*call->slot, call->prepared[fill.index], call->scope, fill.ticket,
+                                 call->context, patience);
+      } catch (const Error& error) {
+        throw error.for_item(static_cast<int>(fill.index));
+      }
+    };
+    const auto count = call->fills.size();
+    if (std::ranges::all_of(call->fills, [](const Fill& fill) { return fill.reply.has_value(); })) {
+      break;
     }
-  };
-  const auto count = call->fills.size();
-  TaskGroup::run(fillers, count, count, job, call->stop);
+    TaskGroup::run(fillers, count, count, job, call->stop);
+  }
   for (auto& fill : call->fills) outcome.replies[fill.index] = std::move(fill.reply);
 }
 
@@ -315,8 +327,8 @@ void EncodeService::Impl::join_all(Call& call, Outcome& outcome) {
         continue;
       }
       if (!item.bytes) throw Error(ErrorCode::not_found, "nothing is cached for this digest");
-      outcome.replies[index] = filler.fill(*call.slot, item, call.scope,
-                                           std::get<FillTicket>(std::move(end)), call.context);
+      outcome.replies[index] = filler.fill(*call.slot, item, call.scope, std::get<FillTicket>(end),
+                                           call.context, ItemFiller::Patience::wait);
     } catch (const Error& error) {
       throw error.for_item(static_cast<int>(index));
     }

@@ -109,30 +109,51 @@ ItemFiller::ItemFiller(const ServerConfig& config)
   limits_.max_pixels = config.max_image_pixels;
 }
 
-EncodedItem ItemFiller::fill(ModelSlot& slot, const PreparedItem& item, const KeyScope& scope,
-                             FillTicket ticket, const RequestContext& context) {
+std::optional<EncodedItem> ItemFiller::fill(ModelSlot& slot, const PreparedItem& item,
+                                            const KeyScope& scope, FillTicket& ticket,
+                                            const RequestContext& context, Patience patience) {
+  try {
+    auto claim = ticket.claim(context, patience == Patience::wait);
+    switch (claim.outcome) {
+      case FillTicket::Claim::claimed_elsewhere:
+        return std::nullopt;
+      case FillTicket::Claim::served:
+        return EncodedItem{item.expectation.key, item.modality, claim.source,
+                           std::move(claim.view)};
+      case FillTicket::Claim::encode_it:
+        break;
+    }
+    return encode_item(slot, item, scope, ticket, context);
+  } catch (const Error& error) {
+    if (is_about_the_item(error.code())) {
+      ticket.fail(error);
+    } else {
+      // Ours alone: its end hands the fill to a follower.
+      const FillTicket given_up = std::move(ticket);
+    }
+    throw;
+  }
+}
+
+EncodedItem ItemFiller::encode_item(ModelSlot& slot, const PreparedItem& item,
+                                    const KeyScope& scope, FillTicket& ticket,
+                                    const RequestContext& context) {
   EncodedItem encoded;
   encoded.key = item.expectation.key;
   encoded.modality = item.modality;
-  try {
-    const auto tensors = preprocess(slot, item, context);
-    const auto feature = slot.expect(ContentForm::features, tensors->feature_digest(),
-                                     item.modality, item.params, scope);
-    if (auto twin = ticket.resolve_features(feature.key, context)) {
-      encoded.view = std::move(twin->first);
-      encoded.source = twin->second;
-      return encoded;
-    }
-    const EncodeResult result = encode(slot.batcher(), tensors, context.cancel, context);
-    check_row_count(slot.encoder(), *tensors, result.output.rows);
-    encoded.view = ticket.publish(rows_of(result, *tensors));
-    encoded.source = Source::encoded;
+  const auto tensors = preprocess(slot, item, context);
+  const auto feature = slot.expect(ContentForm::features, tensors->feature_digest(), item.modality,
+                                   item.params, scope);
+  if (auto twin = ticket.resolve_features(feature.key, context)) {
+    encoded.view = std::move(twin->first);
+    encoded.source = twin->second;
     return encoded;
-  } catch (const Error& error) {
-    // Any other reason is ours alone: the ticket's end hands the fill to a follower.
-    if (is_about_the_item(error.code())) ticket.fail(error);
-    throw;
   }
+  const EncodeResult result = encode(slot.batcher(), tensors, context.cancel, context);
+  check_row_count(slot.encoder(), *tensors, result.output.rows);
+  encoded.view = ticket.publish(rows_of(result, *tensors));
+  encoded.source = Source::encoded;
+  return encoded;
 }
 
 std::shared_ptr<const PreprocessedItem> ItemFiller::preprocess(ModelSlot& slot,

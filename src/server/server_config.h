@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "vitrove/embedding_cache_controller.h"
 #include "vitrove/eviction_policy.h"
 
 namespace vitrove {
@@ -47,7 +48,12 @@ struct ServerConfig {
   std::vector<std::string> modality_shares;          // --modality-share image=0.2:0.8, repeatable
   std::chrono::microseconds store_timeout{200'000};  // --store-timeout
   std::uint64_t store_min_bandwidth = 200'000'000;   // --store-min-bandwidth, bytes a second
-  std::uint64_t epoch = 0;                           // --epoch
+  bool claims = true;                                // --no-claims
+  WritePolicy write_policy = WritePolicy::through;   // --write-policy through|behind|never
+  std::chrono::microseconds write_behind_delay{10'000'000};  // --write-behind-delay
+  std::uint32_t put_after_uses = 1;                          // --put-after-uses
+  bool skip_cheap_puts = false;                              // --skip-cheap-puts
+  std::uint64_t epoch = 0;                                   // --epoch
 
   // --- media ----------------------------------------------------------------------------------
   std::vector<std::string> allowed_media_domains;  // --allowed-media-domains; empty = all public
