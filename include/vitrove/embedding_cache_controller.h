@@ -20,15 +20,15 @@
 //    rejected in a store is replaced there by the next put.
 //  - An item that can never fit, or that finds everything pinned, is returned uncached (a view over
 //    heap memory) without evicting others; it is still put to the stores when staging can hold it.
-//  - Nothing polls; completion wakes the waiter.
+//  - Completion wakes the waiter. Only FillTicket::claim() polls: its news are other processes'.
 //
 // One encode a cluster (design section 5): FillTicket::claim() asks the farthest store that can
 // claim for the right to encode, and waits for whoever has it. Nobody claims unless a put will
 // follow.
 //
-// No deadlock by construction: acquire() never waits for another request's encode, nor does a claim
-// that was won wait for one that was not: claims are taken one at a time, right before their
-// encode, and every wait for one has a bound. A caller serves its FillTickets first and waits on
+// No deadlock by construction: acquire() never waits for another request's encode, a claim is taken
+// right before its encode and not kept for others, and every wait for one has a bound. A caller
+// serves its FillTickets first and waits on
 // its JoinTickets last (a key that stands twice in one request joins its own first occurrence, so
 // this order is required); a ticket that wait() hands him is served before he waits for the next.
 // resolve_features() may wait for another request's encode, but never on a thread that holds an
@@ -36,8 +36,8 @@
 //
 // Counting: an item is one lookup, counted when its fate is known: local and store hits by
 // acquire(), joined ones when wait() has a view or an error, misses when their ticket was
-// published, failed or dropped. What resolve_features() finds counts as what it found, not as a
-// miss. A follower who takes over counts as what his fill becomes.
+// published, failed or dropped. What claim() and resolve_features() find counts as what was found,
+// not as a miss. A follower who takes over counts as what his fill becomes.
 //
 // Threads: every method may be called from any thread. Views and tickets are move-only values; each
 // belongs to one thread at a time and must not outlive the controller. No method throws unless its

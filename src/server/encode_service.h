@@ -1,7 +1,7 @@
 // EncodeService: the encode pipeline without HTTP (design section 1). The server calls it for each
 // request; `vitrove encode` calls it in its own process.
 //
-//   items -> bytes -> identity -> acquire -> decode -> preprocess -> feature lookup -> batch
+//   items -> bytes -> identity -> acquire -> claim -> decode -> preprocess -> feature lookup -> batch
 //         -> publish -> replies
 //
 // Promises:
