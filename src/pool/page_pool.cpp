@@ -87,7 +87,9 @@ struct PagePool::Impl {
     for (std::uint32_t i = options.header_slots; i > 0; --i) free_slots.push_back(i - 1);
   }
   // Whoever maps this address next may use it.
-  ~Impl() { allow_access(arena.bytes()); }
+  ~Impl() {
+    if (ever_poisoned.count > 0) allow_access(run_bytes(ever_poisoned));
+  }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
@@ -108,7 +110,16 @@ struct PagePool::Impl {
   std::span<std::byte> run_bytes(const PageRun& run) const {
     return {page_address(run.first), run.count * options.page_bytes};
   }
-  void fill_with_poison(const PageRun& run) const { fill_and_forbid(run_bytes(run), poison); }
+  // Under the mutex.
+  void fill_with_poison(const PageRun& run) {
+    if (run.count == 0) return;
+    fill_and_forbid(run_bytes(run), poison);
+    const bool is_first = ever_poisoned.count == 0;
+    const std::uint32_t end =
+        std::max(run.first + run.count, is_first ? 0 : ever_poisoned.first + ever_poisoned.count);
+    ever_poisoned.first = is_first ? run.first : std::min(run.first, ever_poisoned.first);
+    ever_poisoned.count = end - ever_poisoned.first;
+  }
 
   void give_back_staging(const PageRun& run) {
     const std::scoped_lock lock(mutex);
@@ -129,6 +140,9 @@ struct PagePool::Impl {
   RunAllocator pages;
   RunAllocator staging;
   std::vector<std::uint32_t> free_slots;
+  // From the first to the last page that was ever released: a whole arena may be far larger than
+  // what was used of it.
+  PageRun ever_poisoned{0, 0};
 };
 
 PagePool::PagePool(const PagePoolOptions& options) : impl_(std::make_unique<Impl>(options)) {}
