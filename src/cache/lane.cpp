@@ -4,24 +4,11 @@
 #include <thread>
 #include <utility>
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 namespace vitrove {
 namespace {
 
 // What an overdue call gets to notice that it is asked to stop.
 constexpr std::chrono::milliseconds stop_grace{200};
-
-// About a tenth of a processor that others want, too; all of one that nobody does.
-constexpr int background_niceness = 10;
-
-// Of the calling thread. Where it is refused, nothing is lost but some speed of others.
-void step_back() {
-  const auto thread = static_cast<id_t>(::gettid());
-  const int now = ::getpriority(PRIO_PROCESS, thread);
-  static_cast<void>(::setpriority(PRIO_PROCESS, thread, now + background_niceness) == 0);
-}
 
 }  // namespace
 
@@ -56,17 +43,14 @@ struct Lane::State {
   }
 };
 
-Lane::Lane(std::uint32_t threads, std::size_t max_queued, Urgency urgency)
+Lane::Lane(std::uint32_t threads, std::size_t max_queued)
     : state_(std::make_shared<State>(std::max(1U, threads), max_queued)) {
   const std::size_t count = state_->running.size();
   state_->ended.resize(count);
   state_->threads_alive = count;
   try {
     for (std::size_t worker = 0; worker < count; ++worker) {
-      threads_.emplace_back([state = state_, worker, urgency] {
-        if (urgency == Urgency::background) step_back();
-        work(state, worker);
-      });
+      threads_.emplace_back([state = state_, worker] { work(state, worker); });
     }
   } catch (...) {
     {

@@ -70,12 +70,8 @@ class Lane {
     std::uint64_t quarantined_bytes = 0;  // held by overdue calls
   };
 
-  // Whether somebody waits for what the calls do. The threads of a lane in the background leave the
-  // processors to those of others where these want them.
-  enum class Urgency : std::uint8_t { awaited, background };
-
   // Throws std::system_error when threads are not to be had.
-  Lane(std::uint32_t threads, std::size_t max_queued, Urgency urgency = Urgency::awaited);
+  Lane(std::uint32_t threads, std::size_t max_queued);
   // As shut_down() with no patience.
   ~Lane();
   Lane(const Lane&) = delete;

@@ -334,7 +334,7 @@ class PutQueue::Call final : public LaneCall {
 PutQueue::PutQueue(std::shared_ptr<CacheCore> core, std::shared_ptr<Tier> tier,
                    const Options& options)
     : state_(std::make_shared<State>(std::move(core), std::move(tier), options)),
-      lane_(options.threads, std::numeric_limits<std::size_t>::max(), Lane::Urgency::background) {
+      lane_(options.threads, std::numeric_limits<std::size_t>::max()) {
   if (options.delay.count() > 0) {
     delayer_ = std::jthread([this](const std::stop_token& stop) { delay(stop); });
   }

@@ -1,11 +1,7 @@
 // The parts of the cache by themselves.
-#include <future>
 #include <map>
 #include <random>
 #include <set>
-
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include "cache/breaker.h"
 #include "cache/controller_impl.h"
@@ -438,18 +434,6 @@ TEST(Lanes, AWithdrawnCallNeverRuns) {
   gate.open();
   EXPECT_TRUE(lane.wait_idle(Clock::now() + patience));
   EXPECT_FALSE(ran);
-}
-
-TEST(Lanes, InTheBackgroundGiveWayToWhoeverIsWaitedFor) {
-  const auto niceness = [] { return ::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid())); };
-  for (const auto urgency : {Lane::Urgency::awaited, Lane::Urgency::background}) {
-    Lane lane(1, 10, urgency);
-    std::promise<int> seen;
-    lane.submit(std::make_shared<FunctionCall>([&](const auto&) { seen.set_value(niceness()); }));
-    const int wanted = urgency == Lane::Urgency::awaited ? niceness() : niceness() + 10;
-    EXPECT_EQ(seen.get_future().get(), std::min(wanted, 19));
-    EXPECT_TRUE(lane.wait_idle(Clock::now() + patience));
-  }
 }
 
 TEST(Lanes, ShutdownAsksCallsToStop) {
