@@ -202,7 +202,8 @@ void add_bench_store(CLI::App& bench, int& exit_code) {
       bench.add_subcommand("store", "put, look for and get values of a store; they are removed");
   command
       ->add_option("STORE,--store", arguments->store, "the store (default: the default file store)")
-      ->type_name("URL");
+      ->type_name("URL")
+      ->take_last();  // the one without a name may follow one of a file or the environment
   command->add_option("--size", arguments->sizes, "sizes of the values")
       ->type_name("BYTES")
       ->delimiter(',')

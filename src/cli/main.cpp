@@ -25,6 +25,14 @@ bool knows(const CLI::App& app, std::string_view command) {
       commands, [command](const CLI::App* each) { return each->get_name() == command; });
 }
 
+// To all that are no groups of others.
+void add_config_option(CLI::App& command) {
+  const auto inner = command.get_subcommands({});
+  for (CLI::App* each : inner) add_config_option(*each);
+  if (inner.empty())
+    command.add_option("--config", "TOML file with these options")->type_name("FILE");
+}
+
 int run(int argc, char** argv) {
   CLI::App app{description, "vitrove"};
   app.require_subcommand(1);
@@ -41,8 +49,7 @@ int run(int argc, char** argv) {
   add_doctor(app, exit_code);
   add_bench(app, exit_code);
 
-  for (CLI::App* command : app.get_subcommands({}))
-    command->add_option("--config", "TOML file with these options")->type_name("FILE");
+  add_config_option(app);
 
   // Before --help can hide it.
   if (argc > 1 && argv[1][0] != '-' && !knows(app, argv[1])) {

@@ -121,23 +121,30 @@ std::optional<std::string> config_path(const Words& words) {
   return environment("VITROVE_CONFIG");
 }
 
-// The command that the first words name ("serve", "bench store"); `depth` says how many they are.
-CLI::App* chosen_subcommand(CLI::App& app, const Words& words, std::size_t& depth) {
-  CLI::App* chosen = nullptr;
-  CLI::App* group = &app;
-  for (depth = 0; depth < words.size(); ++depth) {
-    const auto commands = group->get_subcommands([](CLI::App*) { return true; });
-    const auto found = std::ranges::find_if(
-        commands, [&](const CLI::App* command) { return command->get_name() == words[depth]; });
-    if (found == commands.end()) break;
-    chosen = group = *found;
+using Commands = std::vector<CLI::App*>;
+
+CLI::App* subcommand(CLI::App& group, std::string_view name) {
+  const auto named =
+      group.get_subcommands([name](const CLI::App* each) { return each->get_name() == name; });
+  return named.empty() ? nullptr : named.front();
+}
+
+// The commands that the first words name, each one of the last: "serve", or "bench" and "store".
+Commands chosen_commands(CLI::App& app, const Words& words) {
+  Commands chosen;
+  CLI::App* command = &app;
+  for (const std::string& word : words) {
+    command = subcommand(*command, word);
+    if (command == nullptr) break;
+    chosen.push_back(command);
   }
   return chosen;
 }
 
-bool any_command_knows(const CLI::App& app, const std::string& option) {
-  return std::ranges::any_of(app.get_subcommands({}), [&](const CLI::App* command) {
-    return command->get_option_no_throw("--" + option) != nullptr;
+bool any_command_knows(const CLI::App& group, const std::string& option) {
+  return std::ranges::any_of(group.get_subcommands({}), [&](const CLI::App* command) {
+    return command->get_option_no_throw("--" + option) != nullptr ||
+           any_command_knows(*command, option);
   });
 }
 
@@ -153,46 +160,80 @@ void add_environment(Words& out, const CLI::Option& option) {
   }
 }
 
+// What a configuration file says to one command: the command's own table first, then those of the
+// groups that it is in, then the top; and of an option's names in one table, the first.
 class ConfigFile {
  public:
-  ConfigFile(const CLI::App& app, const CLI::App& command, const Words& already_given)
-      : app_(app), command_(command), already_given_(already_given) {}
+  ConfigFile(CLI::App& app, const Commands& commands)
+      : app_(app), commands_(commands), command_(*commands.back()) {}
 
-  Words words_of(const toml::table& file) const {
-    Words words;
-    for (const auto& [key, node] : file) {
-      const std::string name(key.str());
-      if (node.is_table()) {
-        if (name == command_.get_name()) add_own(words, *node.as_table());
-      } else if (knows(name) || !any_command_knows(app_, name)) {
-        add(words, name, node);
-      }  // else others' business, as their tables are
+  // Of options that were not given otherwise.
+  Words words_of(const toml::table& file, const Words& already_given) {
+    tables_.push_back(&file);
+    check_tables(app_, file);
+    for (std::size_t i = 0; i < commands_.size(); ++i) {
+      const toml::node* inner = tables_.back()->get(commands_[i]->get_name());
+      if (inner == nullptr || !inner->is_table()) break;
+      tables_.push_back(inner->as_table());
+      check_tables(*commands_[i], *tables_.back());
     }
+    Words words;
+    for (const CLI::Option* option : command_.get_options())
+      if (!is_given(already_given, *option)) add(words, *option);
     return words;
   }
 
  private:
+  bool is_own(const toml::table& table) const {
+    return tables_.size() == commands_.size() + 1 && &table == tables_.back();
+  }
   bool knows(const std::string& name) const {
-    return command_.get_option_no_throw("--" + name) != nullptr;
+    return name != "config" && name != "help" &&
+           command_.get_option_no_throw("--" + name) != nullptr;
   }
 
-  void add_own(Words& words, const toml::table& table) const {
-    for (const auto& [key, node] : table) add(words, std::string(key.str()), node);
+  std::string full_name() const {
+    std::string name;
+    for (const CLI::App* command : commands_)
+      name += (name.empty() ? "" : " ") + command->get_name();
+    return name;
   }
 
-  void add(Words& words, const std::string& name, const toml::node& node) const {
-    if (!knows(name) || name == "config" || name == "help")
-      throw Error(ErrorCode::invalid_argument, "configuration file: unknown option '" + name +
-                                                   "'; 'vitrove " + command_.get_name() +
-                                                   " --help' lists them");
-    const CLI::Option* option = command_.get_option_no_throw("--" + name);
-    if (!is_given(already_given_, *option))
-      append(words, *option, name, toml_values(node, name), "configuration file: '" + name + "'");
+  // `group`: whose table it is. What only others know is their business.
+  void check_tables(CLI::App& group, const toml::table& table) const {
+    for (const auto& [key, node] : table) {
+      const std::string name(key.str());
+      if (node.is_table()) {
+        if (subcommand(group, name) == nullptr)
+          throw Error(ErrorCode::invalid_argument,
+                      "configuration file: there is no command for the table '" + name + "'");
+        continue;
+      }
+      const bool is_others = !is_own(table) && name != "config" && any_command_knows(group, name);
+      if (!knows(name) && !is_others)
+        throw Error(ErrorCode::invalid_argument, "configuration file: unknown option '" + name +
+                                                     "'; 'vitrove " + full_name() +
+                                                     " --help' lists them");
+    }
   }
 
-  const CLI::App& app_;
+  void add(Words& words, const CLI::Option& option) const {
+    for (auto table = tables_.rbegin(); table != tables_.rend(); ++table) {
+      for (const std::string& name : option.get_lnames()) {
+        const toml::node* node = (*table)->get(name);
+        if (node == nullptr || node->is_table()) continue;
+        const std::vector<std::string> values = toml_values(*node, name);
+        // Meant for commands that take several. Which one another should take, who knows.
+        if (values.size() > 1 && !is_repeatable(option) && !is_own(**table)) return;
+        return append(words, option, name, values, "configuration file: '" + name + "'");
+      }
+    }
+  }
+
+  CLI::App& app_;
+  const Commands& commands_;
   const CLI::App& command_;
-  const Words& already_given_;
+  std::vector<const toml::table*> tables_;  // the top, and inwards
 };
 
 // The parser splits a value in brackets into a list. With this before it, it does not.
@@ -216,9 +257,9 @@ std::string unmarked(std::string value) {
 }  // namespace
 
 std::vector<std::string> with_option_sources(CLI::App& app, Words words) {
-  std::size_t depth = 0;
-  CLI::App* command = chosen_subcommand(app, words, depth);
-  if (command == nullptr) return words;
+  const Commands commands = chosen_commands(app, words);
+  if (commands.empty()) return words;
+  CLI::App* command = commands.back();
 
   Words extra;
   for (const CLI::Option* option : command->get_options()) {
@@ -229,11 +270,11 @@ std::vector<std::string> with_option_sources(CLI::App& app, Words words) {
     if (const auto path = config_path(words)) {
       Words given = words;
       given.insert(given.end(), extra.begin(), extra.end());
-      const Words from_file = ConfigFile(app, *command, given).words_of(read_toml(*path));
+      const Words from_file = ConfigFile(app, commands).words_of(read_toml(*path), given);
       extra.insert(extra.end(), from_file.begin(), from_file.end());
     }
   }
-  const auto first_option = static_cast<std::ptrdiff_t>(depth);
+  const auto first_option = static_cast<std::ptrdiff_t>(commands.size());
   words.insert(words.begin() + first_option, extra.begin(), extra.end());
   std::for_each(words.begin() + first_option, words.end(), mark);
   for (CLI::Option* option : command->get_options()) option->transform(unmarked);

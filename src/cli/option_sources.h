@@ -7,9 +7,10 @@
 //   --pin-memory          VITROVE_PIN_MEMORY=1        pin-memory = true
 //
 // An option with several names may be given by any of them everywhere. The file's keys may stand in
-// a table named like the subcommand, or at the top for every subcommand that knows them. Keys that
-// none knows are Error{invalid_argument}; so is a VITROVE_ variable with a bad value, but not an
-// unknown one.
+// a table named like the subcommand ([serve], [bench.store]), or at the top for every subcommand
+// that knows them; the table wins. A list of several at the top is for subcommands that take
+// several, and overlooked by others. Keys and tables that none knows are Error{invalid_argument};
+// so is a VITROVE_ variable with a bad value, but not an unknown one.
 //
 // A value is taken as it is written: "[a,b]" is one text and no list.
 #pragma once

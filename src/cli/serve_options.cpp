@@ -194,7 +194,7 @@ void add_server_options(CLI::App& app, ServerConfig& config) {
                "from the request to the first byte of its reply")
       ->group(group);
   add_duration(app, "--send-stall-timeout", config.send_stall_timeout,
-               "a reply that moves less than 1 KiB a second for so long is given up")
+               "a reply of which less than 256 bytes a second arrive for so long is given up")
       ->group(group);
   add_duration(app, "--stall-timeout", config.stall_timeout,
                "a batch that runs longer makes /ready answer 503")
