@@ -59,15 +59,15 @@ void check_host(const HttpUrl& url, const HostRules& rules) {
   if (rules.allows_private()) return;
   const std::string zone = part_of(url.parsed.get(), CURLUPART_ZONEID);
   if (!zone.empty() || !is_public_literal(url.host).value_or(true)) {
-    throw not_public("a private address: " + url.for_logs);
+    throw Error(ErrorCode::forbidden, "this media host is not public", url.for_logs);
   }
 }
 
 }  // namespace
 
-Error not_public(const std::string& detail) {
-  return Error(ErrorCode::forbidden, "this media host is not public, or there is none of that name",
-               detail);
+Error not_reached(const std::string& detail) {
+  return Error(ErrorCode::media_fetch_failed,
+               "the media's origin could not be reached, or is not public", detail);
 }
 
 HostRules::HostRules(const std::vector<std::string>& allowed_domains, bool allow_private)

@@ -44,8 +44,9 @@ struct HttpUrl {
 // for a host that the rules exclude.
 HttpUrl parse_http_url(std::string_view text, const HostRules& rules);
 
-// The one answer to hosts that are private and to those that are not there: the difference would
-// tell strangers which names mean something inside. Logs get it with `detail`.
-Error not_public(const std::string& detail);
+// The one answer to names that lead to a private address and to those that lead nowhere, for now
+// perhaps: the difference would tell strangers which names mean something inside. Logs get it with
+// `detail`.
+Error not_reached(const std::string& detail);
 
 }  // namespace vitrove
