@@ -22,6 +22,8 @@
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/rfc7230.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "server/error_reply.h"
@@ -176,6 +178,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     request_.received = Clock::now();
     const auto length = parser_->content_length();
     if (length) request_.declared_body = *length;
+    request_.is_chunked = parser_->chunked();
     request_.method = std::string_view(head.method_string().data(), head.method_string().size());
     is_head_request_ = request_.method == "HEAD";
     keep_alive_ = parser_->keep_alive();
@@ -328,13 +331,21 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   void on_written(error_code error, std::size_t sent) {
     if (state_ != State::writing) return;
     if (error) return close();
-    pace_.sent(sent, Clock::now());
+    sent_ += sent;
     while (next_pending_ < pending_.size() && sent >= pending_[next_pending_].size()) {
       sent -= pending_[next_pending_++].size();
     }
     if (next_pending_ == pending_.size()) return on_reply_sent();
     pending_[next_pending_] += sent;
+    pace_.look(taken(), Clock::now());
     write_some();
+  }
+
+  // Of all that was sent, what the client's side has acknowledged.
+  std::uint64_t taken() {
+    int queued = 0;
+    if (::ioctl(socket_.native_handle(), SIOCOUTQ, &queued) != 0) return sent_;
+    return sent_ - std::min<std::uint64_t>(sent_, static_cast<unsigned>(queued));
   }
 
   void on_reply_sent() {
@@ -431,6 +442,11 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
         stop_.request_stop();
         return write(too_late());
       }
+      case State::writing: {
+        pace_.look(taken(), Clock::now());
+        if (pace_.due() <= Clock::now()) return close();
+        return set_due(pace_.due());
+      }
       default:
         return close();
     }
@@ -464,6 +480,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   std::vector<net::const_buffer> pending_;
   std::size_t next_pending_ = 0;
   SendPace pace_;
+  std::uint64_t sent_ = 0;  // on this connection
 
   std::array<char, 4096> scratch_;
   std::size_t discarded_ = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -146,9 +147,16 @@ Admission Router::admit(HttpRequest& request) {
 }
 
 // A full lane is no reason to send away what may not need it; handle() finds out.
+// A body whose length is not told may be of any.
+bool Router::may_be_quick(const HttpRequest& request) {
+  const std::uint64_t length = request.declared_body.value_or(
+      request.is_chunked ? std::numeric_limits<std::uint64_t>::max() : 0);
+  return length <= request.route->quick_body_limit;
+}
+
 bool Router::has_room_for(const HttpRequest& request) const {
   const Route& route = *request.route;
-  if (route.quick && request.declared_body.value_or(0) <= route.quick_body_limit) return true;
+  if (route.quick && may_be_quick(request)) return true;
   const WorkerPool* pool = pool_of(lanes_, route.lane);
   return pool == nullptr || !pool->full();
 }

@@ -84,6 +84,7 @@ class Router final : public HttpHandler {
  private:
   const Route* find(const HttpRequest& request, std::string& allowed) const;
   std::optional<HttpResponse> refuse(HttpRequest& request) const;
+  static bool may_be_quick(const HttpRequest& request);
   bool has_room_for(const HttpRequest& request) const;
 
   const std::vector<Route> routes_;

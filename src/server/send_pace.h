@@ -1,11 +1,16 @@
 // SendPace: when a reply that is being sent has to be given up. Each stretch of the stall timeout
 // must move a little more than a byte or two: a client that takes one now and then would pin its
 // rows for as long as it likes.
+//
+// What counts is what the client's side has acknowledged, and not what our kernel took: its buffer
+// may hold megabytes, and has room again only when a good part of it is through, which for a slow
+// but honest reader takes longer than the timeout.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 
 namespace vitrove {
 
@@ -20,22 +25,25 @@ class SendPace {
                    static_cast<std::uint64_t>(
                        std::chrono::floor<std::chrono::seconds>(stall_timeout).count()))) {}
 
+  // Of a new reply.
   void begin(Clock::time_point now) {
-    moved_ = 0;
+    taken_.reset();
     due_ = now + stall_timeout_;
   }
-  void sent(std::uint64_t bytes, Clock::time_point now) {
-    moved_ += bytes;
-    if (moved_ >= least_) begin(now);
+  // `taken`: bytes that the client has acknowledged on this connection so far.
+  void look(std::uint64_t taken, Clock::time_point now) {
+    if (taken_ && taken - *taken_ < least_) return;
+    taken_ = taken;
+    due_ = now + stall_timeout_;
   }
   Clock::time_point due() const { return due_; }
 
  private:
-  static constexpr std::uint64_t least_bytes_per_second = 1024;
+  static constexpr std::uint64_t least_bytes_per_second = 256;
 
   std::chrono::microseconds stall_timeout_;
   std::uint64_t least_;
-  std::uint64_t moved_ = 0;
+  std::optional<std::uint64_t> taken_;  // when this stretch began
   Clock::time_point due_;
 };
 

@@ -10,42 +10,46 @@ using Clock = SendPace::Clock;
 
 constexpr Clock::time_point start{100s};
 
-TEST(SendPace, WhatMovesAlongIsGivenTime) {
-  SendPace pace(30s);
+// A reply of which a part is on its way, and `taken` bytes of all that was sent before.
+SendPace begun(std::chrono::microseconds timeout, std::uint64_t taken) {
+  SendPace pace(timeout);
   pace.begin(start);
+  pace.look(taken, start);
+  return pace;
+}
+
+TEST(SendPace, WhatMovesAlongIsGivenTime) {
+  SendPace pace = begun(30s, 7);
   EXPECT_EQ(pace.due(), start + 30s);
-  pace.sent(30 * 1024, start + 29s);
+  pace.look(7 + 30 * 256, start + 29s);
   EXPECT_EQ(pace.due(), start + 59s);
 }
 
 TEST(SendPace, AByteNowAndThenIsNoProgress) {
-  SendPace pace(30s);
-  pace.begin(start);
-  for (int second = 1; second < 30; ++second) pace.sent(1, start + second * 1s);
+  SendPace pace = begun(30s, 0);
+  for (unsigned second = 1; second < 30; ++second) pace.look(second, start + second * 1s);
   EXPECT_EQ(pace.due(), start + 30s);
 }
 
 TEST(SendPace, SmallPiecesCountTogether) {
-  SendPace pace(30s);
-  pace.begin(start);
-  for (int piece = 0; piece < 30; ++piece) pace.sent(1024, start + 20s);
+  SendPace pace = begun(30s, 0);
+  for (unsigned piece = 1; piece <= 30; ++piece) pace.look(piece * 256, start + 20s);
   EXPECT_EQ(pace.due(), start + 50s);
 }
 
 TEST(SendPace, WithinAShortTimeoutAnyByteWillDo) {
-  SendPace pace(500ms);
-  pace.begin(start);
-  pace.sent(1, start + 400ms);
+  SendPace pace = begun(500ms, 0);
+  pace.look(1, start + 400ms);
   EXPECT_EQ(pace.due(), start + 900ms);
 }
 
-TEST(SendPace, EachReplyBeginsAnew) {
-  SendPace pace(30s);
-  pace.begin(start);
-  pace.sent(20 * 1024, start + 1s);
+TEST(SendPace, EachReplyBeginsAnewFromWhatWasTakenByThen) {
+  SendPace pace = begun(30s, 0);
+  pace.look(7000, start + 1s);
   pace.begin(start + 2s);
-  pace.sent(20 * 1024, start + 3s);
-  EXPECT_EQ(pace.due(), start + 32s);
+  pace.look(7000, start + 3s);
+  pace.look(8000, start + 4s);
+  EXPECT_EQ(pace.due(), start + 33s);
 }
 
 }  // namespace
