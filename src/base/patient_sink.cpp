@@ -14,7 +14,11 @@ bool PatientSink::has_room() const {
   pollfd ready{fd_, POLLOUT, 0};
   // Whoever has waited for one line does not wait for the next ones, too.
   const int wait = dropped_ == 0 ? static_cast<int>(patience_.count()) : 0;
-  return ::poll(&ready, 1, wait) > 0;
+  int found = 0;
+  do {
+    found = ::poll(&ready, 1, wait);
+  } while (found < 0 && errno == EINTR);
+  return found > 0;
 }
 
 // In pieces that a pipe with any room takes whole, so that none blocks. Gives what is left for want

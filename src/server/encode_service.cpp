@@ -26,6 +26,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t fetch_threads = 16;
 constexpr std::size_t fetch_helpers_per_request = 8;
+// One in use, one that ends, and one or two that requests still use.
+constexpr std::size_t max_living_models = 4;
 
 FetchPolicy fetch_policy(const ServerConfig& config) {
   FetchPolicy policy;
@@ -410,7 +412,12 @@ void EncodeService::encode_probe(const RequestContext& context) {
 }
 
 EncoderInfo EncodeService::reload(const std::string& spec) {
-  std::lock_guard lock(impl_->reload_mutex);
+  // Loading may take minutes; whoever asks meanwhile would hold up other calls of operators.
+  const std::unique_lock lock(impl_->reload_mutex, std::try_to_lock);
+  if (!lock) throw Error(ErrorCode::unavailable, "another reload is under way");
+  // One that hangs never ends, and each is a whole model in memory.
+  if (impl_->retirement.living() >= max_living_models)
+    throw Error(ErrorCode::unavailable, "models that were replaced have not ended yet");
   std::shared_ptr<Encoder> encoder = make_encoder(spec, encoder_options(impl_->config));
   EncoderInfo info = encoder->info();
   swap_encoder(std::move(encoder));

@@ -183,7 +183,7 @@ void ItemFiller::probe(ModelSlot& slot, const RequestContext& context) {
   const auto params = slot.resolve(modality, {});
   auto item = std::make_shared<const PreprocessedItem>(
       slot.encoder().preprocessor().run(probe_picture(), params));
-  slot.encoder().leave_out(item.get());
+  slot.encoder().leave_out(item);
   std::stop_source gone;
   try {
     const EncodeResult result = encode(slot.batcher(), item, gone.get_token(), context);
@@ -193,10 +193,8 @@ void ItemFiller::probe(ModelSlot& slot, const RequestContext& context) {
     }
   } catch (...) {
     gone.request_stop();
-    slot.encoder().count_again(item.get());
     throw;
   }
-  slot.encoder().count_again(item.get());
 }
 
 }  // namespace vitrove

@@ -26,6 +26,11 @@ std::shared_ptr<ModelSlot> ModelRetirement::keep(std::unique_ptr<ModelSlot> mode
   return {model.release(), [this](ModelSlot* slot) { take(slot); }};
 }
 
+std::size_t ModelRetirement::living() const {
+  const std::lock_guard lock(mutex_);
+  return living_;
+}
+
 void ModelRetirement::take(ModelSlot* model) noexcept {
   {
     const std::lock_guard lock(mutex_);
@@ -42,10 +47,10 @@ void ModelRetirement::run() {
     if (retired_.empty()) return;
     auto model = std::move(retired_.back());
     retired_.pop_back();
-    --living_;
     lock.unlock();
     model.reset();
     lock.lock();
+    --living_;
   }
 }
 

@@ -23,12 +23,14 @@ class ModelRetirement {
 
   // The model as it was, but for where it ends.
   std::shared_ptr<ModelSlot> keep(std::unique_ptr<ModelSlot> model);
+  // Models that have not ended, the one in use among them.
+  std::size_t living() const;
 
  private:
   void take(ModelSlot* model) noexcept;
   void run();
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::size_t living_ = 0;  // what `retired_` always has room for: taking one must not fail
   std::vector<std::unique_ptr<ModelSlot>> retired_;
