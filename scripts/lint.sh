@@ -55,6 +55,8 @@ else
   mapfile -t units < <(git ls-files 'src/*.cpp')
   for unit in "${units[@]}"; do todo+=("$unit:build/tidy/stamps/$(stamp_of "$unit")"); done
 fi
+# A list that could not be made must not pass for a clean one.
+[ ${#units[@]} -gt 0 ] || { echo "lint: there is nothing to analyse"; exit 1; }
 waiting=()
 for entry in "${todo[@]}"; do [ -e "${entry##*:}" ] || waiting+=("$entry"); done
 echo "clang-tidy: ${#units[@]} units, ${#waiting[@]} to analyse"
