@@ -50,6 +50,16 @@ class ScriptedServer {
     talks_.clear();
   }
 
+  // A SET is refused as soon as its first bytes are there; what follows on that connection is not
+  // understood, and not even read before read_on().
+  void refuse_puts_early() { is_hasty_ = true; }
+  void read_on() { reads_on_ = true; }
+  bool has_ended() const { return has_ended_; }
+  std::string unread_end() {
+    std::lock_guard lock(mutex_);
+    return unread_end_;
+  }
+
   RedisStoreOptions options() const {
     RedisStoreOptions options;
     options.servers = {{"127.0.0.1", port_}};
@@ -83,6 +93,11 @@ class ScriptedServer {
       const ssize_t count = ::recv(socket.get(), buffer.data(), buffer.size(), 0);
       if (count <= 0) return;
       held.append(buffer.data(), static_cast<std::size_t>(count));
+      if (is_hasty_ && held.find("\r\nSET\r\n") != held.npos) {
+        say(socket.get(), "-ERR no\r\n");
+        keep_the_end(socket.get(), end);
+        return;
+      }
       std::string_view rest = held;
       while (!rest.empty() && builder.feed(rest) == redis::Parsed::complete) {
         Words words;
@@ -92,6 +107,23 @@ class ScriptedServer {
       }
       held = std::string(rest);
     }
+  }
+
+  void keep_the_end(int socket, const std::stop_token& end) {
+    std::string last;
+    while (!end.stop_requested()) {
+      if (!reads_on_ || !is_readable(socket)) {
+        std::this_thread::yield();
+        continue;
+      }
+      std::array<char, 65536> buffer;
+      const ssize_t count = ::recv(socket, buffer.data(), buffer.size(), 0);
+      if (count <= 0) break;
+      last.assign(buffer.data(), static_cast<std::size_t>(count));
+      std::lock_guard lock(mutex_);
+      unread_end_ = last;
+    }
+    has_ended_ = true;
   }
 
   std::optional<std::string> answer_to(const Words& words) {
@@ -115,6 +147,11 @@ class ScriptedServer {
 
   const Script script_;
   const std::size_t step_;
+  std::atomic<bool> is_hasty_{false};
+  std::atomic<bool> reads_on_{false};
+  std::atomic<bool> has_ended_{false};
+  std::mutex mutex_;
+  std::string unread_end_;
   UniqueFd listener_;
   int port_ = 0;
   std::vector<std::jthread> talks_;
@@ -193,6 +230,18 @@ TEST(HostileRedis, CannotAnswerACommandThatWasNotAsked) {
       EXPECT_EQ(bytes, Bytes(1000, std::byte{'v'})) << round;
     }
   }
+}
+
+TEST(HostileRedis, GetsNoCommandInsideAValueThatItRefusedTooEarly) {
+  ScriptedServer server([](const Words&) { return ":5\r\n"; });
+  server.refuse_puts_early();
+  const auto store = make_redis_store(server.options());
+  EXPECT_FALSE(put_one(*store, key_number(1), Bytes(64u << 20)).ok());
+  server.read_on();
+  const StoreResult found = exists(*store, key_number(2));
+  EXPECT_EQ(to_string(found.status), "ok") << "on a connection of its own";
+  EXPECT_TRUE(eventually([&] { return server.has_ended(); }));
+  EXPECT_EQ(server.unread_end().find("STRLEN"), std::string::npos);
 }
 
 TEST(HostileRedis, SpoilsNoAnswerThatCameBefore) {
