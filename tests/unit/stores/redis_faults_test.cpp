@@ -225,6 +225,26 @@ TEST_F(RedisFaults, SurvivesAServerThatTakesNoMoreClients) {
   EXPECT_TRUE(exists(*first, key_).ok());
 }
 
+TEST_F(RedisFaults, UsesTheConnectionsItHasWhenItGetsNoMore) {
+  RedisStoreOptions options = server_.options();
+  options.pool = 8;
+  const auto store = make_redis_store(options);
+  ASSERT_TRUE(put_one(*store, key_, value_).ok());
+  ASSERT_TRUE(eventually([&] { return server_.info("connected_clients") == "3"; }));
+  server_.ask({"CONFIG", "SET", "maxclients", "2"});
+  std::atomic<int> failed{0};
+  {
+    std::vector<std::jthread> threads;
+    for (int thread = 0; thread < 4; ++thread) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < 200; ++i) failed += exists(*store, key_).ok() ? 0 : 1;
+      });
+    }
+  }
+  EXPECT_EQ(failed, 0);
+  EXPECT_EQ(store->health().state, StoreState::ready) << store->health().detail;
+}
+
 // Threads that put and get golden values while `harm` happens; nothing but true answers may come.
 class RedisUnderLoad : public RedisFaults {
  protected:
