@@ -110,7 +110,7 @@ bool Client::goes_on(Job& job, const Batch& batch, bool follows) {
     if (redirect) return follows && follow(job, *redirect);
     // After a failover the old master is a replica, or knows that the cluster is not whole.
     const auto code = command.reply.error_code();
-    if (code == "READONLY" || code == "CLUSTERDOWN") fleet_.learn_anew();
+    if (code == "READONLY" || code == "CLUSTERDOWN") fleet_.doubt(job.node->endpoint());
     return false;
   }
   // A connection that waited for use may have been closed meanwhile; others were closed because of
@@ -124,7 +124,7 @@ bool Client::goes_on(Job& job, const Batch& batch, bool follows) {
 
 bool Client::follow(Job& job, const Redirect& redirect) {
   if (job.sent >= max_sends) return false;
-  if (!redirect.is_ask) fleet_.learn_anew();
+  if (!redirect.is_ask) fleet_.doubt(job.node->endpoint());
   const std::string& host = redirect.host.empty() ? job.node->endpoint().host : redirect.host;
   job.node = fleet_.node_at({host, redirect.port});
   forget_answer(*job.command);

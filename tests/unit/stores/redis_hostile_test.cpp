@@ -299,6 +299,29 @@ TEST(HostileRedis, MakesNobodyFollowRedirectsForEver) {
   EXPECT_LT(asked, 20);
 }
 
+TEST(HostileRedis, IsNotAskedForTheMapWhileAnotherServerCanBe) {
+  // Each says that all slots are its own; but one of them is cut off from its cluster.
+  struct Claimant {
+    std::atomic<bool> is_cut_off{false};
+    std::atomic<int> port{0};
+    ScriptedServer server{[this](const Words& words) -> std::optional<std::string> {
+      if (words[0] != "CLUSTER")
+        return is_cut_off ? "-CLUSTERDOWN The cluster is down\r\n" : ":5\r\n";
+      return "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n" + bulk("127.0.0.1") + ":" + std::to_string(port) +
+             "\r\n";
+    }};
+    Claimant() { port = server.options().servers[0].second; }
+  };
+  Claimant one;
+  Claimant other;
+  (one.port < other.port ? one : other).is_cut_off = true;  // the first to be asked
+  RedisStoreOptions options = one.server.options();
+  options.servers.push_back(other.server.options().servers[0]);
+  options.cluster = true;
+  const auto store = make_redis_store(options);
+  EXPECT_TRUE(eventually([&] { return exists(*store, key_number(1)).ok(); }));
+}
+
 TEST(HostileRedis, CannotMakeAListEndlessForACallerWhoLeaves) {
   std::atomic<int> asked{0};
   std::stop_source leave;
