@@ -7,6 +7,8 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include "stores/net/deadline.h"
+
 namespace vitrove::net {
 namespace {
 
@@ -49,13 +51,6 @@ Fault connect_to(const Address& address, Clock::time_point deadline, const std::
   }
   tune(socket.get());
   return {};
-}
-
-// Without an end there is nothing to share.
-Clock::time_point share_of(Clock::time_point deadline, std::size_t sharers) {
-  const auto now = Clock::now();
-  if (deadline <= now || deadline == Clock::time_point::max()) return deadline;
-  return now + (deadline - now) / sharers;
 }
 
 }  // namespace

@@ -46,22 +46,44 @@ std::optional<ServerMemory> Node::memory() const {
 }
 
 Node::Lease Node::lease(Use use, const StoreContext& context, Fault& fault) {
-  while (true) {
-    std::unique_ptr<Connection> connection;
-    if (!take_place(use, context, fault, connection)) return {};
-    Lease lease(this, use);  // gives the place back if nothing comes of it
-    while (connection && !connection->is_quiet()) connection = next_idle();
-    if (!connection) {
-      const auto latest = Clock::now() + settings_->options.connect_timeout;
-      connection = connect(std::min(context.deadline, latest), context.cancel, fault);
-      const bool was_late = fault.status == StoreStatus::timeout && Clock::now() >= latest;
-      const bool is_servers = was_late || tells_about_server(fault);
-      if (is_servers && make_do()) continue;
-      if (is_servers) suspect(fault);
-    }
-    lease.hold(std::move(connection));
-    return lease;
+  while (wait_for_place(use, context, fault)) {
+    Lease lease = lease_unawaited(use, context, fault);
+    if (lease || fault) return lease;  // else somebody else was quicker
   }
+  return {};
+}
+
+Node::Lease Node::lease_unawaited(Use use, const StoreContext& context, Fault& fault) {
+  std::unique_ptr<Connection> connection;
+  if (!take_place(use, fault, connection)) return {};
+  Lease lease(this, use);  // gives the place back if nothing comes of it
+  while (connection && !connection->is_quiet()) connection = next_idle();
+  if (!connection) {
+    const auto latest = Clock::now() + settings_->options.connect_timeout;
+    connection = connect(std::min(context.deadline, latest), context.cancel, fault);
+    const bool was_late = fault.status == StoreStatus::timeout && Clock::now() >= latest;
+    const bool is_servers = was_late || tells_about_server(fault);
+    if (is_servers && make_do()) {
+      fault = {};
+    } else if (is_servers) {
+      suspect(fault);
+    }
+  }
+  lease.hold(std::move(connection));
+  return lease;
+}
+
+Node::Lease Node::lease_idle(Use use) {
+  std::unique_ptr<Connection> connection;
+  {
+    std::lock_guard lock(mutex_);
+    if (state_ == State::down || idle_.empty() || !is_free(use)) return {};
+    occupy_place(use, connection);
+  }
+  Lease lease(this, use);
+  while (connection && !connection->is_quiet()) connection = next_idle();
+  if (connection) lease.hold(std::move(connection));
+  return lease;
 }
 
 // With the connections that there are, if there are any; the keeper finds out whether they work.
@@ -82,19 +104,22 @@ bool Node::is_free(Use use) const {
   return !idle_.empty() || leased_ == 0 || Clock::now() >= next_dial_;
 }
 
-bool Node::take_place(Use use, const StoreContext& context, Fault& fault,
-                      std::unique_ptr<Connection>& idle) {
+bool Node::wait_for_place(Use use, const StoreContext& context, Fault& fault) {
   std::unique_lock lock(mutex_);
   const auto ends = [&] { return state_ == State::down || is_free(use); };
-  if (!wait_until(changed_, lock, context.cancel, context.deadline, ends)) {
-    const bool left = context.cancel.stop_requested();
-    fault = {left ? StoreStatus::cancelled : StoreStatus::timeout, 0, "no connection was free"};
-    return false;
-  }
+  if (wait_until(changed_, lock, context.cancel, context.deadline, ends)) return true;
+  const bool left = context.cancel.stop_requested();
+  fault = {left ? StoreStatus::cancelled : StoreStatus::timeout, 0, "no connection was free"};
+  return false;
+}
+
+bool Node::take_place(Use use, Fault& fault, std::unique_ptr<Connection>& idle) {
+  std::lock_guard lock(mutex_);
   if (state_ == State::down) {
     fault = {StoreStatus::unavailable, fault_.error_number, fault_.detail};
     return false;
   }
+  if (!is_free(use)) return false;
   occupy_place(use, idle);
   return true;
 }

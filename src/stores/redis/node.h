@@ -54,6 +54,10 @@ class Node {
   // Waits until one is free, or makes one. Empty with `fault` filled in when there is none. That no
   // more can be made says nothing about those that there are: then it waits for one of them.
   Lease lease(Use use, const StoreContext& context, Fault& fault);
+  // The same without waiting for other holders: empty without a fault when all are in use.
+  Lease lease_unawaited(Use use, const StoreContext& context, Fault& fault);
+  // One that is there already, or nothing.
+  Lease lease_idle(Use use);
 
   // The server cannot be reached, or does not answer. Connections that wait for use are closed.
   void suspect(const Fault& fault);
@@ -73,8 +77,8 @@ class Node {
 
  private:
   bool is_free(Use use) const;
-  bool take_place(Use use, const StoreContext& context, Fault& fault,
-                  std::unique_ptr<Connection>& idle);
+  bool wait_for_place(Use use, const StoreContext& context, Fault& fault);
+  bool take_place(Use use, Fault& fault, std::unique_ptr<Connection>& idle);
   void occupy_place(Use use, std::unique_ptr<Connection>& idle);
   bool make_do();
   std::unique_ptr<Connection> next_idle();
