@@ -356,6 +356,17 @@ TEST(HostileRedis, CannotListWhatIsNoPage) {
   }
 }
 
+TEST(HostileRedis, IsReadyAgainWhenItSaysThatAValueIsThereAlready) {
+  std::atomic<int> asked{0};
+  ScriptedServer server(
+      [&](const Words&) { return asked++ == 0 ? "-OOM no memory\r\n" : "$-1\r\n"; });
+  const auto store = make_redis_store(server.options());
+  EXPECT_EQ(put_one(*store, key_number(1), Bytes(10)).status, StoreStatus::no_space);
+  EXPECT_EQ(store->health().state, StoreState::degraded);
+  EXPECT_TRUE(put_one(*store, key_number(1), Bytes(10)).ok());
+  EXPECT_EQ(store->health().state, StoreState::ready) << store->health().detail;
+}
+
 TEST(HostileRedis, GetsOddAnswersToPutsAndClaimsNotBelieved) {
   const std::vector<std::string> answers = {":1\r\n", "*0\r\n", bulk("OK"), "-ERR no\r\n"};
   for (const std::string& answer : answers) {
