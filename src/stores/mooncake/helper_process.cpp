@@ -5,7 +5,6 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <nlohmann/json.hpp>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -27,14 +26,6 @@ constexpr std::size_t longest_line = 500;
 
 // Of a turn, so that a helper that never stops talking keeps the supervisor from nothing.
 constexpr int reads_a_turn = 16;
-constexpr int frames_a_turn = 256;
-
-// Answers about regions need no caller who waits.
-constexpr std::uint64_t region_call = std::uint64_t{1} << 63;
-
-bool is_rpc_failure(const wire::Answer& answer) {
-  return answer.code == -900 || answer.code == -901;
-}
 
 std::string in_words(milliseconds time) {
   if (time.count() % 1000 != 0) return std::to_string(time.count()) + " ms";
@@ -44,24 +35,6 @@ std::string in_words(milliseconds time) {
 wire::Payload bytes_of(const std::string& text) {
   const auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};
-}
-
-// An object whatever came; what is missing reads as its default.
-nlohmann::json parse_object(const wire::Payload& payload) {
-  auto json = nlohmann::json::parse(reinterpret_cast<const char*>(payload.data()),
-                                    reinterpret_cast<const char*>(payload.data() + payload.size()),
-                                    nullptr, false);
-  return json.is_object() ? json : nlohmann::json::object();
-}
-
-std::string text_of(const nlohmann::json& json, const char* name) {
-  const auto found = json.find(name);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
-bool flag_of(const nlohmann::json& json, const char* name) {
-  const auto found = json.find(name);
-  return found != json.end() && found->is_boolean() && found->get<bool>();
 }
 
 // Nothing leaves the supervisor's thread.
@@ -145,12 +118,12 @@ std::uint64_t HelperProcess::begin(CallTable::Terms terms, wire::Type type,
   return call;
 }
 
-void HelperProcess::add_region(std::uint32_t number, int fd, std::uint64_t bytes) {
+void HelperProcess::add_region(std::uint32_t number, int fd, std::uint64_t bytes, Need need) {
   UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!copy) return;
   std::lock_guard lock(mutex_);
   Region& region = regions_[number];
-  region = {std::move(copy), bytes};
+  region = {std::move(copy), bytes, need};
   if (loaded_) offer(number, region);
 }
 
@@ -197,6 +170,9 @@ HelperProcess::Report HelperProcess::report() const {
                  : begins && !tried_    ? StoreState::degraded
                                         : StoreState::down;
   report.detail = detail_;
+  const bool is_refused =
+      std::ranges::any_of(regions_, [](const auto& region) { return region.second.refused; });
+  if (is_refused) report.detail += "; it refuses the pool's memory, so that values are copied";
   report.provider = provider_;
   report.starts = starts_;
   report.pid = pid_;
@@ -341,7 +317,8 @@ void HelperProcess::end(Run& run) noexcept {
       std::lock_guard lock(mutex_);
       pid_ = -1;
       loaded_ = false;
-      for (auto& [number, region] : regions_) region.offered = region.usable = false;
+      for (auto& [number, region] : regions_)
+        region.offered = region.usable = region.refused = false;
     }
     calls_.lose_all();
   }
@@ -405,106 +382,6 @@ void HelperProcess::read_words(Run& run) {
       if (!run.line.empty()) run.last_words = std::exchange(run.line, {});
     }
   }
-}
-
-void HelperProcess::read_frames(Run& run) {
-  HelperLink::Frame frame;
-  run.has_more = false;
-  for (int frames = 0; run.ended.empty(); ++frames) {
-    if (frames == frames_a_turn) {
-      run.has_more = true;  // perhaps read already, so that poll() tells nothing of it
-      return;
-    }
-    switch (link_.read(frame)) {
-      case HelperLink::Read::frame:
-        handle(run, frame.header, frame.payload);
-        break;
-      case HelperLink::Read::nothing:
-        return;
-      case HelperLink::Read::closed:
-        run.ended = "it went away";
-        return;
-      case HelperLink::Read::nonsense:
-        run.ended = "it does not keep to the protocol";
-        return;
-    }
-  }
-}
-
-void HelperProcess::handle(Run& run, const wire::Header& header, const wire::Payload& payload) {
-  switch (header.type) {
-    case wire::Type::started:
-      handle_started(run, payload);
-      return;
-    case wire::Type::state:
-      handle_state(run, payload);
-      return;
-    case wire::Type::answer:
-      handle_answer(run, header.call, payload);
-      return;
-    default:
-      run.ended = "it does not keep to the protocol";
-  }
-}
-
-void HelperProcess::handle_started(Run& run, const wire::Payload& payload) {
-  const auto json = parse_object(payload);
-  if (!flag_of(json, "ok")) {
-    run.ended = text_of(json, "detail");
-    if (run.ended.empty()) run.ended = "it could not load Mooncake";
-    return;
-  }
-  run.started = true;
-  run.patience = Clock::time_point::max();  // a master may be away for ever
-  std::lock_guard lock(mutex_);
-  provider_ = text_of(json, "provider");
-  many_runs_ = flag_of(json, "many_runs");
-  loaded_ = true;
-  for (auto& [number, region] : regions_) offer(number, region);
-}
-
-void HelperProcess::handle_state(Run& run, const wire::Payload& payload) {
-  const auto json = parse_object(payload);
-  if (!flag_of(json, "ok") || !run.asked) {
-    run.ended = text_of(json, "detail");
-    if (run.ended.empty()) run.ended = "its set-up failed";
-    return;
-  }
-  run.patience = Clock::time_point::max();
-  run.ready_since = Clock::now();
-  const Report now = report();
-  logger()->info("mooncake store: ready, master {}, through {} (process {})", options_.master,
-                 now.provider, now.pid);
-  set_phase(Phase::ready, "ready");
-}
-
-void HelperProcess::handle_answer(Run& run, std::uint64_t call, const wire::Payload& payload) {
-  auto answers = wire::decode_answers(payload);
-  if (!answers) {
-    run.ended = "it does not keep to the protocol";
-    return;
-  }
-  if ((call & region_call) != 0) {
-    std::lock_guard lock(mutex_);
-    const auto region = regions_.find(static_cast<std::uint32_t>(call & ~region_call));
-    if (region == regions_.end()) return;
-    region->second.usable = answers->size() == 1 && answers->front().code == 0;
-    if (!region->second.usable) logger()->warn("mooncake store: a memory region was refused");
-    return;
-  }
-  const bool lost = std::ranges::any_of(*answers, is_rpc_failure);
-  if (!calls_.answer(call, *std::move(answers))) {
-    run.ended = "it does not keep to the protocol";
-    return;
-  }
-  if (!lost) return;
-  {
-    std::lock_guard lock(mutex_);
-    if (phase_ != Phase::ready) return;
-    phase_ = Phase::master_lost;
-    detail_ = "the master at " + options_.master + " does not answer";
-  }
-  run.next_probe = Clock::now();
 }
 
 }  // namespace vitrove::mooncake

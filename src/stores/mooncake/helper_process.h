@@ -62,9 +62,10 @@ class HelperProcess {
   // nobody when no helper is ready, except that the very first attempt to get one is waited for.
   CallResult ask(Question question, const StoreContext& context);
 
-  // `fd` stays the caller's. False when the region will not be usable by this helper; the next one
-  // is offered it again.
-  void add_region(std::uint32_t number, int fd, std::uint64_t bytes);
+  // `fd` stays the caller's. Each helper is offered the region. One that refuses a required region
+  // is ended; else the report tells of it.
+  enum class Need : std::uint8_t { required, useful };
+  void add_region(std::uint32_t number, int fd, std::uint64_t bytes, Need need = Need::useful);
   // After it returns no helper knows the region any more.
   void remove_region(std::uint32_t number);
   // Whether the helper of now may be sent runs in that region.
@@ -84,13 +85,18 @@ class HelperProcess {
   bool wait_ready(Clock::time_point deadline);
 
  private:
+  // Answers about regions need no caller who waits.
+  static constexpr std::uint64_t region_call = std::uint64_t{1} << 63;
+
   enum class Phase : std::uint8_t { starting, no_master, setting_up, ready, master_lost, broken };
 
   struct Region {
     UniqueFd fd;
     std::uint64_t bytes = 0;
+    Need need = Need::useful;
     bool offered = false;  // to the helper of now
     bool usable = false;   // it said so
+    bool refused = false;  // or that
   };
 
   // What the supervisor knows of the helper of now; touched by its thread alone.
@@ -128,6 +134,7 @@ class HelperProcess {
   void handle_started(Run& run, const wire::Payload& payload);
   void handle_state(Run& run, const wire::Payload& payload);
   void handle_answer(Run& run, std::uint64_t call, const wire::Payload& payload);
+  void handle_region(Run& run, std::uint32_t number, const std::vector<wire::Answer>& answers);
   void set_phase(Phase phase, std::string detail);
   void offer(std::uint32_t number, Region& region);
 
