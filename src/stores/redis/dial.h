@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "stores/redis/connection.h"
-#include "stores/redis/endpoint.h"
+#include "stores/redis/network.h"
 #include "stores/redis/server_memory.h"
 #include "stores/redis/settings.h"
 

@@ -120,6 +120,25 @@ TYPED_TEST(RedisClusters, ServeWhatTheyStillHaveWhenAServerDies) {
   EXPECT_TRUE(eventually([&] { return store->health().state == StoreState::ready; }));
 }
 
+TYPED_TEST(RedisClusters, AnswerForTheServersThatLiveWhileAnotherHangs) {
+  this->fill(*this->open());
+  RedisCluster& cluster = this->cluster();
+  for (std::size_t hung = 0; hung < 3; ++hung) {
+    const auto store = this->open();
+    ASSERT_TRUE(eventually([&] { return store->health().state == StoreState::ready; }));
+    cluster.server(hung).freeze();
+    StoreContext context;  // shorter than it takes the keeper to notice
+    context.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(3);
+    const auto found = store->batch_is_exist(this->keys_, context);
+    cluster.server(hung).thaw();
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      if (cluster.owner_of(this->slot_of(this->keys_[i])) == hung) continue;
+      EXPECT_EQ(to_string(found[i].status), "ok") << hung;
+    }
+    cluster.wait_until_whole();
+  }
+}
+
 TYPED_TEST(RedisClusters, AreFoundThroughAnyServerThatLives) {
   RedisStoreOptions options = this->cluster().options();
   options.servers.insert(options.servers.begin(), {"127.0.0.1", free_port()});

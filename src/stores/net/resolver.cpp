@@ -1,4 +1,4 @@
-#include "stores/redis/resolver.h"
+#include "stores/net/resolver.h"
 
 #include <condition_variable>
 #include <cstring>
@@ -9,7 +9,7 @@
 
 #include <netdb.h>
 
-namespace vitrove::redis {
+namespace vitrove::net {
 namespace {
 
 struct Answer {
@@ -88,4 +88,4 @@ std::vector<Address> resolve(const Endpoint& endpoint, Clock::time_point deadlin
   return std::move(lookup->answer.addresses);
 }
 
-}  // namespace vitrove::redis
+}  // namespace vitrove::net

@@ -6,11 +6,11 @@
 
 #include <sys/socket.h>
 
-#include "stores/redis/endpoint.h"
-#include "stores/redis/fault.h"
-#include "stores/redis/waiter.h"
+#include "stores/net/endpoint.h"
+#include "stores/net/fault.h"
+#include "stores/net/waiter.h"
 
-namespace vitrove::redis {
+namespace vitrove::net {
 
 struct Address {
   sockaddr_storage storage{};
@@ -22,4 +22,4 @@ struct Address {
 std::vector<Address> resolve(const Endpoint& endpoint, Clock::time_point deadline,
                              const std::stop_token& cancel, Fault& fault);
 
-}  // namespace vitrove::redis
+}  // namespace vitrove::net

@@ -10,7 +10,7 @@
 #include "base/unique_fd.h"
 #include "vitrove/embedding_store.h"
 
-namespace vitrove::redis {
+namespace vitrove::net {
 
 using Clock = std::chrono::steady_clock;
 
@@ -37,4 +37,4 @@ class Waiter {
   std::optional<std::stop_callback<Wake>> callback_;  // after what it writes to
 };
 
-}  // namespace vitrove::redis
+}  // namespace vitrove::net

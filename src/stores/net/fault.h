@@ -5,7 +5,7 @@
 
 #include "vitrove/embedding_store.h"
 
-namespace vitrove::redis {
+namespace vitrove::net {
 
 struct Fault {
   StoreStatus status = StoreStatus::ok;
@@ -16,4 +16,4 @@ struct Fault {
   StoreResult result() const { return {status, 0, error_number}; }
 };
 
-}  // namespace vitrove::redis
+}  // namespace vitrove::net

@@ -1,4 +1,4 @@
-#include "stores/redis/waiter.h"
+#include "stores/net/waiter.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -6,7 +6,7 @@
 
 #include <sys/eventfd.h>
 
-namespace vitrove::redis {
+namespace vitrove::net {
 namespace {
 
 // Rounded up, so that a wait that ends has reached its deadline.
@@ -42,4 +42,4 @@ Waiter::Woken Waiter::wait(std::span<const pollfd> sockets, Clock::time_point de
   }
 }
 
-}  // namespace vitrove::redis
+}  // namespace vitrove::net

@@ -4,7 +4,7 @@
 #include <compare>
 #include <string>
 
-namespace vitrove::redis {
+namespace vitrove::net {
 
 struct Endpoint {
   std::string host;
@@ -17,4 +17,4 @@ struct Endpoint {
   auto operator<=>(const Endpoint&) const = default;
 };
 
-}  // namespace vitrove::redis
+}  // namespace vitrove::net
