@@ -101,12 +101,14 @@ void Client::ask(const RequestContext& context) {
   std::vector<std::size_t> numbers;
   for (std::size_t n = 1 + random_() % 4; n > 0; --n) numbers.push_back(any());
   const auto expected = expectations(world_, numbers);
-  const std::uint64_t asked = world_.leaders().moment();
+  std::vector<std::uint64_t> asked;
+  for (const std::size_t number : numbers) asked.push_back(world_.leaders().moment(number));
   auto answers = world_.cache().acquire(expected, context);
   require(answers.size() == numbers.size(), "not one answer an item");
-  for (std::size_t i = 0; i < numbers.size(); ++i) serve(answers[i], numbers[i], asked);
+  for (std::size_t i = 0; i < numbers.size(); ++i) serve(answers[i], numbers[i], asked[i]);
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    if (auto* join = std::get_if<JoinTicket>(&answers[i])) wait(*join, numbers[i], asked, context);
+    if (auto* join = std::get_if<JoinTicket>(&answers[i]))
+      wait(*join, numbers[i], asked[i], context);
   }
 }
 
@@ -116,7 +118,8 @@ void Client::serve(Acquired& answer, std::size_t number, std::uint64_t asked) {
   auto* fill = std::get_if<FillTicket>(&answer);
   if (fill == nullptr) return;
   Duty duty(world_, std::move(*fill), number, asked);
-  if (one_in(4)) std::this_thread::yield();  // others come while it is encoded
+  // Others come while it is encoded.
+  if (one_in(4)) std::this_thread::sleep_for(std::chrono::microseconds(random_() % 1000));
   hold(duty.publish(item), item);
 }
 
@@ -172,7 +175,7 @@ void Client::leave() {
 void Client::fail() {
   const std::size_t number = any();
   const auto expected = world_.item(number).picture.expectation();
-  const std::uint64_t asked = world_.leaders().moment();
+  const std::uint64_t asked = world_.leaders().moment(number);
   auto answer = std::move(world_.cache().acquire({&expected, 1}, patient())[0]);
   auto* fill = std::get_if<FillTicket>(&answer);
   if (fill == nullptr) return;
@@ -185,7 +188,7 @@ void Client::spoil() {
   const std::size_t number = any();
   const Item& item = world_.item(number);
   const auto expected = item.picture.expectation();
-  const std::uint64_t asked = world_.leaders().moment();
+  const std::uint64_t asked = world_.leaders().moment(number);
   auto answer = std::move(world_.cache().acquire({&expected, 1}, patient())[0]);
   auto* fill = std::get_if<FillTicket>(&answer);
   if (fill == nullptr) return;
@@ -209,8 +212,9 @@ void Client::find() {
 }
 
 void Client::remove() {
-  const Leaders::Disturbance disturbance(world_.leaders());
-  world_.cache().remove(world_.item(any()).picture.key(), std::nullopt, patient());
+  const std::size_t number = any();
+  const Leaders::Disturbance disturbance(world_.leaders(), number);
+  world_.cache().remove(world_.item(number).picture.key(), std::nullopt, patient());
 }
 
 void Client::flush() {
