@@ -36,6 +36,9 @@ usage: ./run COMMAND [OPTION...]
                     targets
   bench [NAME]      run one benchmark (http, file_store, stores, ...) or all; --json for one object
                     a line; --list for their names
+  soak [--minutes N] [--seconds N] [--threads N] [--seed N] [--policy NAME]
+                    the cache under hits, misses, aborts, evictions, flushes and store faults for so
+                    long (default: one minute); its promises are checked all the while
   lint [--quick|--fix]
                     clang-format and clang-tidy; --quick as test --all does it, without the analyzer
   fuzz [SECONDS]    fuzz all targets for so many seconds together (default 600)
@@ -104,6 +107,12 @@ bench() {
   build/venv/bin/python scripts/run_bench.py --build build/release "$@"
 }
 
+soak() {
+  setup build
+  build release soak
+  build/release/tests/soak "$@"
+}
+
 command=${1:-help}
 [ $# -gt 0 ] && shift
 mkdir -p build
@@ -112,6 +121,7 @@ case $command in
   test) run_tests "$@" ;;
   build) build "$@" ;;
   bench) bench "$@" ;;
+  soak) soak "$@" ;;
   lint) setup build; setup check; bash scripts/lint.sh "$@" ;;
   fuzz) build fuzz; bash scripts/fuzz.sh "${1:-600}" ;;
   setup) setup "${1:-all}" ;;

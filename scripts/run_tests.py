@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs every test of a build and counts them: behind `./run test`.
 
-Unit programs (GoogleTest), fuzz corpora, the consumer project and the real-process tests (pytest)
+Unit programs (GoogleTest), the soak of the cache, fuzz corpora, the consumer project and the real-process tests (pytest)
 on the release build; with --all also the same programs under sanitizers, the crash test at full
 length, fuzzing, formatting and static analysis. The last line is "N passed, N failed"; a skipped
 test counts as failed, since nothing here may be switched off. Exits 0 only when none failed.
@@ -24,6 +24,9 @@ import namespaces
 ROOT = Path(__file__).resolve().parent.parent
 FUZZ_SECONDS = 600  # of all targets together; as many run side by side as there are cores
 CRASH_KILLS = 400
+SOAK_SECONDS = 20
+# With --all, five minutes in all: each kind of build finds what the others do not.
+SOAK_SECONDS_OF_ALL = {"release": 120, "asan": 90, "tsan": 90}
 # Most tests wait for processes, deadlines and disks more than they compute: about a third of two
 # cores. Files of real-process tests run side by side, and so do unit programs.
 PYTEST_PROCESSES = 3
@@ -140,13 +143,21 @@ def finish(tally, name, good, passed, failed, log, started):
     tally.add(name, passed, failed, time.monotonic() - started, log)
 
 
-def run_build_tests(tally, label, build, env, factor):
+def run_soak(tally, label, build, env, factor, seconds):
+    run_command(tally, f"{label} soak {seconds} s",
+                [build / "tests" / "soak", "--seconds", str(seconds)], seconds + 300 * factor, env)
+
+
+def run_build_tests(tally, label, build, env, factor, soak_seconds):
     """Unit programs and real processes of one build."""
     programs = [program for program in (build / "tests").glob("unit_*")
                 if os.access(program, os.X_OK) and program.is_file()]
-    with ThreadPoolExecutor(UNIT_PROGRAMS_AT_ONCE) as pool:  # the large ones, which last, first
+    # The soak, whose stores are slow, runs beside them. The large ones, which last, go first.
+    with ThreadPoolExecutor(1) as beside, ThreadPoolExecutor(UNIT_PROGRAMS_AT_ONCE) as pool:
+        soak = beside.submit(run_soak, tally, label, build, env, factor, soak_seconds)
         list(pool.map(lambda program: run_gtest(tally, label, program, env, 300 * factor),
                       sorted(programs, key=lambda program: -program.stat().st_size)))
+        soak.result()
     run_pytest(tally, label, ROOT / "tests" / "e2e", build,
                {**env, "VITROVE_TIME_FACTOR": str(factor)}, 600 * factor)
 
@@ -166,7 +177,8 @@ def run_all_checks(tally):
     run_command(tally, "clang-format and clang-tidy", ["bash", "scripts/lint.sh", "--quick"], 3000)
     for preset, factor in (("asan", 4), ("tsan", 6)):
         if run_command(tally, f"build {preset}", ["./run", "build", preset], 3000):
-            run_build_tests(tally, preset, ROOT / "build" / preset, SANITIZER_ENV, factor)
+            run_build_tests(tally, preset, ROOT / "build" / preset, SANITIZER_ENV, factor,
+                            SOAK_SECONDS_OF_ALL[preset])
     if run_command(tally, "build fuzz", ["./run", "build", "fuzz"], 3000):
         run_command(tally, f"fuzz {FUZZ_SECONDS} s",
                     ["bash", "scripts/fuzz.sh", str(FUZZ_SECONDS)], FUZZ_SECONDS * 2 + 300)
@@ -188,7 +200,8 @@ def main():
     tally = Tally()
 
     crash = {"VITROVE_CRASH_KILLS": str(CRASH_KILLS)} if args.all else {}
-    run_build_tests(tally, "release", build, crash, 1)
+    run_build_tests(tally, "release", build, crash, 1,
+                    SOAK_SECONDS_OF_ALL["release"] if args.all else SOAK_SECONDS)
     run_pytest(tally, "release", ROOT / "tests" / "scripts", build, {}, 300)
     replay_corpora(tally, build)
     run_consumer(tally, build)

@@ -124,6 +124,8 @@ TEST(StatusRoutes, MetricsTellExactlyWhatHappened) {
   server.get("/health");
   server.get("/health_generate");
   server.get("/metrics");
+  // What is still on its way to a store is pinned.
+  ASSERT_TRUE(server.parts.controller->wait_for_puts(std::chrono::steady_clock::now() + patience));
   const auto lookups = [&](const std::string& result) {
     return metric(server, R"(vitrove_lookups_total{modality="image",result=")" + result + R"("})");
   };
