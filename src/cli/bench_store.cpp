@@ -200,10 +200,11 @@ void add_bench_store(CLI::App& bench, int& exit_code) {
   auto arguments = std::make_shared<BenchStoreArguments>();
   CLI::App* command =
       bench.add_subcommand("store", "put, look for and get values of a store; they are removed");
-  command
-      ->add_option("STORE,--store", arguments->store, "the store (default: the default file store)")
-      ->type_name("URL")
-      ->take_last();  // the one without a name may follow one of a file or the environment
+  // Apart, since one of a file or the environment must not take the place of the word given here.
+  auto named = std::make_shared<std::string>();
+  command->add_option("STORE", arguments->store, "the store (default: --store)")->type_name("URL");
+  command->add_option("--store", *named, "the same (default: the default file store)")
+      ->type_name("URL");
   command->add_option("--size", arguments->sizes, "sizes of the values")
       ->type_name("BYTES")
       ->delimiter(',')
@@ -221,7 +222,10 @@ void add_bench_store(CLI::App& bench, int& exit_code) {
   add_duration(*command, "--timeout", arguments->timeout, "of a call");
   command->add_flag("--json", arguments->json, "one JSON object a line");
   command->add_flag("--quiet", arguments->quiet, "no progress bar");
-  command->callback([arguments, &exit_code] { exit_code = BenchStore(*arguments).run(); });
+  command->callback([arguments, named, &exit_code] {
+    if (arguments->store.empty()) arguments->store = *named;
+    exit_code = BenchStore(*arguments).run();
+  });
 }
 
 }  // namespace vitrove::cli

@@ -187,9 +187,9 @@ class ConfigFile {
   bool is_own(const toml::table& table) const {
     return tables_.size() == commands_.size() + 1 && &table == tables_.back();
   }
+  static bool is_reserved(const std::string& name) { return name == "config" || name == "help"; }
   bool knows(const std::string& name) const {
-    return name != "config" && name != "help" &&
-           command_.get_option_no_throw("--" + name) != nullptr;
+    return !is_reserved(name) && command_.get_option_no_throw("--" + name) != nullptr;
   }
 
   std::string full_name() const {
@@ -209,7 +209,7 @@ class ConfigFile {
                       "configuration file: there is no command for the table '" + name + "'");
         continue;
       }
-      const bool is_others = !is_own(table) && name != "config" && any_command_knows(group, name);
+      const bool is_others = !is_own(table) && !is_reserved(name) && any_command_knows(group, name);
       if (!knows(name) && !is_others)
         throw Error(ErrorCode::invalid_argument, "configuration file: unknown option '" + name +
                                                      "'; 'vitrove " + full_name() +

@@ -102,8 +102,12 @@ void StopSignals::on_signal(unsigned number) {
 
 void StopSignals::on_overdue() {
   const std::lock_guard lock(mutex_);
-  logger()->warn("ended with something still running that nobody waits for");
-  end_now(stage_ == Stage::leaving ? exit_ok : exit_failed);
+  if (stage_ == Stage::leaving) {
+    logger()->warn("ended with something still running that nobody waits for");
+    end_now(exit_ok);
+  }
+  logger()->warn("ended with requests or puts unfinished");
+  end_now(exit_failed);
 }
 
 }  // namespace vitrove::cli

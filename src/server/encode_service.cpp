@@ -26,8 +26,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t fetch_threads = 16;
 constexpr std::size_t fetch_helpers_per_request = 8;
-// One in use, one that ends, and one or two that requests still use.
-constexpr std::size_t max_living_models = 4;
+// One in use, and some that end or that requests still use.
+constexpr std::size_t max_living_models = 8;
 
 FetchPolicy fetch_policy(const ServerConfig& config) {
   FetchPolicy policy;

@@ -187,7 +187,7 @@ def test_get_and_rm_speak_json(files, store_folder, tmp_path):
 
 
 def test_one_file_serves_a_protected_server_and_those_who_use_it(start, files, tmp_path):
-    """Both keys, tiers of stores and a table of the server's own, known to all by the environment."""
+    """Both keys, tiers of stores and tables of commands, known to all by the environment."""
     tiers = [file_store(tmp_path / name) for name in ("near", "far")]
     config = tmp_path / "vitrove.toml"
     config.write_text(f"api-key = 'k'\nadmin-key = 'a'\nstore = {json.dumps(tiers)}\n"
@@ -198,7 +198,7 @@ def test_one_file_serves_a_protected_server_and_those_who_use_it(start, files, t
     assert server.sources([png_url(1)]) == ["encoded"]
     assert server.encode([png_url(1)] * 2).status == 413
     here = f"http://127.0.0.1:{server.port}"
-    for words in (("stats", "--server", here), ("flush", "--server", here),
+    for words in (("stats", "--server", here), ("flush", "--server", here, "--scope", "all"),
                   ("ls", "--store", tiers[0]), ("bench", "store", "memory:", "--quiet")):
         result = run_cli(*words, env=env)
         assert result.returncode == 0, (words, result.stderr)

@@ -8,7 +8,7 @@ import time
 import pytest
 from raw_http import RawClient, encode_request, rows_request
 from support import (BY_SIZE, STUB, Embeddings, Server, data_url, file_store, large_url, png,
-                     png_url, small_url, stored_values, wait_for_puts, wait_until)
+                     png_url, seconds, small_url, stored_values, wait_for_puts, wait_until)
 
 SLOW = "stub:dim=64,tokens=16,seed=1,delay_ms=400"
 

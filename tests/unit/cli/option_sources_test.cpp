@@ -184,7 +184,8 @@ TEST_F(OptionSources, OneFileServesAllCommandsAndEachTakesWhatItKnows) {
 }
 
 TEST_F(OptionSources, AKeyThatNoCommandKnowsIsRefusedAndSoIsAForeignOneInTheOwnTable) {
-  for (const char* text : {"jbos = 5\n", "[work]\nhours = 8\n", "config = \"x\"\n"}) {
+  for (const char* text :
+       {"jbos = 5\n", "[work]\nhours = 8\n", "config = \"x\"\n", "help = true\n"}) {
     const ConfigFile file(text);
     EXPECT_THROW(run({"--config", file.path()}), Error) << text;
     app_.clear();

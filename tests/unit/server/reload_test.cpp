@@ -86,7 +86,7 @@ TEST(Reload, ModelsThatDoNotEndAreNotFollowedByEverMore) {
   leave.request_stop();
   client.join();
   const auto reload = [&] { parts.service->reload("stub:dim=64,tokens=16,seed=2"); };
-  for (int i = 0; i < 3; ++i) reload();
+  for (int i = 0; i < 7; ++i) reload();
   EXPECT_EQ(failure_of(reload).code, ErrorCode::unavailable);
   parts.encoder->gate.open();
   EXPECT_TRUE(eventually([&] {
