@@ -42,7 +42,7 @@ usage: ./run COMMAND [OPTION...]
   lint [--quick|--fix]
                     clang-format and clang-tidy; --quick as test --all does it, without the analyzer
   fuzz [SECONDS]    fuzz all targets for so many seconds together (default 600)
-  setup [WHAT]      only install and fetch: build, sample, check or all
+  setup [WHAT]      only install and fetch: build, sample, check, all or bench
   clean             remove build/
   help              this text
 

@@ -4,7 +4,7 @@
 Each program under bench/ measures both sides of its claims in one run and prints ratios. With
 --json every program prints one object a line: {"name", "unit", "ours", "other", "other_name",
 "ratio", "target", "ok"}. `stores` is all that is measured of Redis and Mooncake: the program
-bench_redis and the script bench_stores.py.
+bench_redis and the script bench_stores.py. `controller` gets SGLang's own controller to run beside.
 """
 
 import argparse
@@ -24,7 +24,15 @@ def programs(build):
             found[path.name.removeprefix("bench_")] = [[path]]
     found["stores"] = found.get("redis", []) + [
         [sys.executable, ROOT / "bench" / "bench_stores.py", "--vitrove", build / "vitrove"]]
+    if "controller" in found:
+        found["controller"][0] += ["--sglang-python", ROOT / "build" / "sglang-venv" / "bin" / "python"]
     return found
+
+
+def set_up(name):
+    """What only that benchmark needs."""
+    if name == "controller":
+        subprocess.run([ROOT / "scripts" / "setup.sh", "bench"], check=True, stdout=sys.stderr)
 
 
 def default_names(found):
@@ -52,6 +60,7 @@ def main():
     for name in args.names or default_names(found):
         if not args.json:
             print(f"\n== {name}", flush=True)
+        set_up(name)
         for command in found[name]:
             words = command + (["--json"] if args.json else [])
             status = max(status, subprocess.run(words, cwd=ROOT).returncode)

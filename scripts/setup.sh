@@ -5,12 +5,14 @@
 #   scripts/setup.sh sample   Python environment, Mooncake, sample model, tiny test model, pictures, trace
 #   scripts/setup.sh check    what linting and fuzzing need on top (apt-packages-check.txt)
 #   scripts/setup.sh all      all of these
+#   scripts/setup.sh bench    the other side of `./run bench controller` (apt-packages-bench.txt, SGLang)
 #
 # Why: nobody should have to read a list of prerequisites, and everybody should have the same versions.
 #
 # Leaves: Debian packages on the system; everything else below build/, which can be deleted at any time:
 #         build/bin   build/deps/onnxruntime   build/venv   build/mooncake-venv   build/sample/{model,tiny-vit,pictures}
 #         build/traces/conversation.jsonl
+#         build/sglang-venv
 #
 # Nothing is done twice: a second run takes less than a second and needs neither network nor root.
 # Two runs at the same time wait for each other. Needs root (or sudo) only when packages are missing.
@@ -109,11 +111,19 @@ setup_check() {
     install_packages "${packages[@]}"
 }
 
+setup_bench() {
+    local packages
+    mapfile -t packages < <(packages_in "$SCRIPTS/apt-packages-bench.txt")
+    install_packages python3 python3-venv "${packages[@]}"
+    "$SCRIPTS/setup_sglang.sh"
+}
+
 [ "$(uname -s)" = Linux ] || die "Vitrove runs on Linux only; this is $(uname -s)"
 case "${1:-}" in
     build) setup_build ;;
     sample) setup_sample ;;
     check) setup_check ;;
+    bench) setup_bench ;;
     all)
         setup_build
         setup_sample
