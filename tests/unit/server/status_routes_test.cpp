@@ -165,6 +165,8 @@ TEST(StatusRoutes, MetricsHaveTheNamesThatAreDocumented) {
                                             "vitrove_store_pending",
                                             "vitrove_request_seconds",
                                             "vitrove_puts_dropped_total",
+                                            "vitrove_puts_skipped_total",
+                                            "vitrove_claims_total",
                                             "vitrove_requests_total"};
   EXPECT_EQ(names, documented) << "all of them, from the first request on";
 }
