@@ -387,9 +387,10 @@ void PutQueue::delay(const std::stop_token& stop) {
       std::unique_lock lock(state_->mutex);
       const auto any = [this] { return !state_->waiting.empty(); };
       if (!state_->waits.wait(lock, stop, any)) return;
-      state_->waits.wait_until(lock, stop, state_->waiting.front().due, [this] {
-        return state_->waiting.empty() || state_->too_many_wait();
-      });
+      // A copy: the wait looks at it while others may move the jobs.
+      const Clock::time_point due = state_->waiting.front().due;
+      state_->waits.wait_until(
+          lock, stop, due, [this] { return state_->waiting.empty() || state_->too_many_wait(); });
     }
     if (stop.stop_requested()) return;
     send_waiting(
