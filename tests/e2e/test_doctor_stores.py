@@ -119,7 +119,7 @@ def cluster(tmp_path_factory):
 def test_mooncake_without_a_master(cluster):
     port = free_port()
     check(f"mooncake://127.0.0.1:{port}?python={cluster.python}", "bad",
-          f"no master answers at 127.0.0.1:{port}: Connection refused",
+          f"no master answers at 127.0.0.1:{port}: cannot connect: Connection refused",
           "does mooncake_master run")
 
 

@@ -96,7 +96,7 @@ def test_doctor_tells_which_provider_is_in_use_and_what_is_wrong(shared_cluster,
     port = support.free_port()
     bad = run_cli("doctor", f"mooncake://127.0.0.1:{port}?python={shared_cluster.python}")
     assert bad.returncode == 1
-    assert f"no master answers at 127.0.0.1:{port}: Connection refused" in bad.stdout
+    assert f"no master answers at 127.0.0.1:{port}: cannot connect: Connection refused" in bad.stdout
     bad = run_cli("doctor", shared_cluster.url(python="/no/python"))
     assert bad.returncode == 1
     assert "cannot start /no/python" in bad.stdout

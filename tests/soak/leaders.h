@@ -42,10 +42,11 @@ class Leaders {
     return begun(item) == ended ? ended + 1 : 0;
   }
 
-  // A FillTicket of an acquire() begun at `asked` is ours.
+  // A FillTicket of an acquire() begun at `asked` is ours. Whoever asked before the last
+  // disturbance may come here late, and find one who asked after it.
   void begin(std::size_t item, std::uint64_t asked) {
     const std::uint64_t before = items_[item].leader.exchange(asked);
-    require(before == 0 || before != begun(item) + 1,
+    require(before == 0 || before != asked || asked != begun(item) + 1,
             "two callers were asked to encode item " + std::to_string(item) + " at once");
   }
   // Before the ticket is published or let go: from then on somebody else may lead.
