@@ -8,8 +8,8 @@
 namespace vitrove {
 namespace {
 
-constexpr std::uint64_t batch_bytes = std::uint64_t{8} << 20;
-constexpr std::size_t batch_keys = 16;
+constexpr std::uint64_t put_batch_bytes = std::uint64_t{8} << 20;
+constexpr std::size_t put_batch_keys = 16;
 
 ValueHeader alias_header(const EmbeddingKey& alias, const ValueHeader& of,
                          std::span<const std::byte> side) {
@@ -98,7 +98,7 @@ struct PutQueue::State {
     std::lock_guard lock(mutex);
     Batch batch;
     std::uint64_t bytes = 0;
-    while (!queued.empty() && batch.size() < batch_keys && bytes < batch_bytes) {
+    while (!queued.empty() && batch.size() < put_batch_keys && bytes < put_batch_bytes) {
       bytes += queued.front().bytes;
       queued_bytes -= queued.front().bytes;
       running.push_back(std::move(queued.front()));

@@ -6,8 +6,8 @@
 namespace vitrove {
 namespace {
 
-constexpr std::uint64_t batch_bytes = std::uint64_t{4} << 20;
-constexpr std::size_t batch_keys = 16;
+constexpr std::uint64_t get_batch_bytes = std::uint64_t{4} << 20;
+constexpr std::size_t get_batch_keys = 16;
 // An alias is a header and a few dozen bytes; nothing smaller than a row is read into pages.
 constexpr std::uint64_t max_alias_payload = 4096;
 
@@ -153,7 +153,7 @@ void StoreLoader::fetch(Visit& tour, std::vector<GetCall::Item> values,
     std::vector<GetCall::Item> batch;
     std::uint64_t bytes = 0;
     const std::size_t begin = first;
-    while (first < values.size() && batch.size() < batch_keys && bytes < batch_bytes) {
+    while (first < values.size() && batch.size() < get_batch_keys && bytes < get_batch_bytes) {
       bytes += values[first].landing.value_bytes();
       batch.push_back(std::move(values[first++]));
     }

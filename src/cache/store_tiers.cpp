@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 
 namespace vitrove {
 namespace {
@@ -44,7 +45,7 @@ void StoreTiers::put(const std::shared_ptr<PutValue>& value, std::size_t tiers, 
   }
   for (std::size_t number = 0; number < tiers; ++number) {
     const bool is_claimed = claim && claim.tier() == number;
-    puts_[number]->add(value, is_claimed ? std::move(claim) : ClaimHold());
+    puts_[number]->add(value, is_claimed ? std::exchange(claim, {}) : ClaimHold());
   }
 }
 

@@ -128,6 +128,7 @@ void check_config(const ServerConfig& config) {
 
 std::vector<ModalityShare> parse_shares(const ServerConfig& config) {
   std::vector<ModalityShare> shares;
+  shares.reserve(config.modality_shares.size());
   for (const auto& text : config.modality_shares) shares.push_back(parse_modality_share(text));
   return shares;
 }

@@ -123,18 +123,17 @@ StoreResult Claims::claim(const EmbeddingKey& key, milliseconds ttl, ClaimToken&
   auto [temporary, error] = temporaries_.make(key);
   if (error != 0) return put_failure(error);
   const std::string number = std::to_string(number_.fetch_add(1));
-  if ((error = write_record(temporary.fd(), to_text(self_, ttl, number))) != 0) {
-    return put_failure(error);
-  }
+  const int unwritten = write_record(temporary.fd(), to_text(self_, ttl, number));
+  if (unwritten != 0) return put_failure(unwritten);
   if (found == 0) {
     struct stat now;
     if (::fstat(temporary.fd(), &now) != 0) return put_failure(errno);
     if (!is_dead && is_in_time(other, modified(now), {})) return not_ours();
     if (!take_away(key, path, other.token)) return not_ours();
   }
-  error = temporary.publish(path, PutMode::if_absent);
-  if (error == EEXIST) return not_ours();
-  if (error != 0) return put_failure(error);
+  const int unpublished = temporary.publish(path, PutMode::if_absent);
+  if (unpublished == EEXIST) return not_ours();
+  if (unpublished != 0) return put_failure(unpublished);
   token.value = self_.token + '-' + number;
   return {};
 }

@@ -198,11 +198,9 @@ void Fleet::keep_once(const std::stop_token& stop) {
 // else can be asked, it is not.
 void Fleet::learn(const std::stop_token& stop) {
   next_learn_ = Clock::now() + learn_interval;
-  if (learn_from_any(false, stop)) {
-    wants_map_ = false;
-  } else if (!ask_those_of_the_url() && learn_from_any(true, stop)) {
-    wants_map_ = false;
-  }
+  const bool has_learnt =
+      learn_from_any(false, stop) || (!ask_those_of_the_url() && learn_from_any(true, stop));
+  if (has_learnt) wants_map_ = false;
 }
 
 bool Fleet::learn_from_any(bool doubted, const std::stop_token& stop) {
