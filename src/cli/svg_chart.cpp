@@ -113,7 +113,8 @@ class Drawing {
       const std::string x = number(x_of(i));
       const std::string y = number(y_of(line.percent[i]));
       path.append(i == 0 ? "M" : "L").append(x).append(" ").append(y);
-      svg_ += "<circle cx=\"" + x + "\" cy=\"" + y + "\" r=\"3\" fill=\"" + colour + "\"/>\n";
+      svg_.append("<circle cx=\"").append(x).append("\" cy=\"").append(y);
+      svg_.append("\" r=\"3\" fill=\"").append(colour).append("\"/>\n");
     }
     svg_ += "<path d=\"" + path + "\" fill=\"none\" " + stroke + "/>\n";
     const double y = top + 20 * static_cast<double>(index);
