@@ -102,7 +102,8 @@ class RedisServer:
                 + (f"?{query}" if query else ""))
 
     def keys(self):
-        return sorted(key.decode() for key in self("KEYS", "*"))
+        """All but claims, which come and go."""
+        return sorted(key.decode() for key in self("KEYS", "*") if b"claim:vt1-" not in key)
 
     def values(self):
         """Keys of embeddings; aliases are shorter."""

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import time
 
 import pytest
 from raw_http import RawClient, encode_request
@@ -18,6 +19,7 @@ def leave_during_an_encode(server):
     with RawClient(server.port) as client:
         client.send(encode_request([png_url(1)]))
         wait_until(lambda: server.metrics().sum("vitrove_entries", state="filling") > 0, 20)
+        time.sleep(seconds(1))  # nothing tells that the encoder has begun; by now it has
     wait_until(lambda: server.metrics().sum("vitrove_entries", state="filling") == 0, 20,
                "the server to notice that its client left")
 
