@@ -61,8 +61,10 @@ double percent(double part, double whole) { return whole > 0 ? 100 * part / whol
 
 std::vector<Measured> measure(const TraceArguments& arguments, const Trace& trace) {
   std::vector<ModalityShare> shares;
+  shares.reserve(arguments.shares.size());
   for (const auto& text : arguments.shares) shares.push_back(parse_modality_share(text));
   std::vector<Measured> all;
+  all.reserve(arguments.pool_sizes.size());
   Progress progress(arguments.pool_sizes.size(), arguments.as_json);
   for (const auto& size : arguments.pool_sizes) {
     Measured at;
