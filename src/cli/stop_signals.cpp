@@ -59,6 +59,8 @@ void StopSignals::leaving() {
   const std::lock_guard lock(mutex_);
   stage_ = Stage::leaving;
   server_ = nullptr;
+  // The second signal may come when the drain is over already and nobody looks for it any more.
+  if (at_once_) end_now(exit_failed);
 }
 
 // A thread of its own, since draining takes locks that a signal handler may not take.
@@ -92,6 +94,7 @@ void StopSignals::on_signal(unsigned number) {
   if (std::exchange(asked_, true)) {
     logger()->warn("second signal: ending at once");
     if (stage_ == Stage::leaving) end_now(exit_failed);
+    at_once_ = true;
     server_->force_stop();
     return;
   }

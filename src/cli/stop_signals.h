@@ -3,8 +3,8 @@
 // nobody waits for any more, a store that does not close.
 //
 //   StopSignals signals(drain_time);  // before any other thread: all of them inherit the mask
-//   ... make and start the server     // a signal ends the process at once: nothing was promised
-//   yet signals.drain(server);            // the first one drains, a second one ends at once
+//   ... make and start the server     // a signal ends the process: nothing was promised yet
+//   signals.drain(server);            // the first one drains, a second one ends at once
 //   server.wait();
 //   signals.leaving();                // drained; a second one, or time, ends what is left
 #pragma once
@@ -49,6 +49,7 @@ class StopSignals {
   const std::chrono::microseconds drain_time_;
   std::mutex mutex_;
   Stage stage_ = Stage::starting;
+  bool at_once_ = false;  // a second signal came while the server drained
   EncodeServer* server_ = nullptr;
   // Of the watching thread alone.
   Clock::time_point end_ = Clock::time_point::max();
