@@ -113,6 +113,11 @@ std::optional<EncodedItem> ItemFiller::fill(ModelSlot& slot, const PreparedItem&
                                             const KeyScope& scope, FillTicket& ticket,
                                             const RequestContext& context, Patience patience) {
   try {
+    std::shared_ptr<const PreprocessedItem> tensors;
+    if (patience == Patience::none) {
+      ticket.begin_claim(context);
+      tensors = preprocess(slot, item, context);
+    }
     auto claim = ticket.claim(context, patience == Patience::wait);
     switch (claim.outcome) {
       case FillTicket::Claim::claimed_elsewhere:
@@ -123,7 +128,8 @@ std::optional<EncodedItem> ItemFiller::fill(ModelSlot& slot, const PreparedItem&
       case FillTicket::Claim::encode_it:
         break;
     }
-    return encode_item(slot, item, scope, ticket, context);
+    if (!tensors) tensors = preprocess(slot, item, context);
+    return encode_item(slot, item, tensors, scope, ticket, context);
   } catch (const Error& error) {
     if (is_about_the_item(error.code())) {
       ticket.fail(error);
@@ -136,12 +142,12 @@ std::optional<EncodedItem> ItemFiller::fill(ModelSlot& slot, const PreparedItem&
 }
 
 EncodedItem ItemFiller::encode_item(ModelSlot& slot, const PreparedItem& item,
+                                    const std::shared_ptr<const PreprocessedItem>& tensors,
                                     const KeyScope& scope, FillTicket& ticket,
                                     const RequestContext& context) {
   EncodedItem encoded;
   encoded.key = item.expectation.key;
   encoded.modality = item.modality;
-  const auto tensors = preprocess(slot, item, context);
   const auto feature = slot.expect(ContentForm::features, tensors->feature_digest(), item.modality,
                                    item.params, scope);
   if (auto twin = ticket.resolve_features(feature.key, context)) {

@@ -33,7 +33,8 @@ class ItemFiller {
   explicit ItemFiller(const ServerConfig& config);
 
   // What to do while another server is encoding the same: nothing comes of it without patience, and
-  // the ticket is as it was.
+  // the ticket is as it was. Whoever has none expects to encode it, and decodes while the store is
+  // asked; whoever has some has been told already, and decodes when he knows.
   enum class Patience : std::uint8_t { none, wait };
 
   // Throws Error; the ticket is then given up, and followers learn what concerns the item itself.
@@ -45,8 +46,9 @@ class ItemFiller {
   void probe(ModelSlot& slot, const RequestContext& context);
 
  private:
-  EncodedItem encode_item(ModelSlot& slot, const PreparedItem& item, const KeyScope& scope,
-                          FillTicket& ticket, const RequestContext& context);
+  EncodedItem encode_item(ModelSlot& slot, const PreparedItem& item,
+                          const std::shared_ptr<const PreprocessedItem>& tensors,
+                          const KeyScope& scope, FillTicket& ticket, const RequestContext& context);
   // What it gives holds its share of the budget: the encoder may keep a batch's tensors for longer
   // than a request that has left.
   std::shared_ptr<const PreprocessedItem> preprocess(ModelSlot& slot, const PreparedItem& item,

@@ -226,6 +226,80 @@ TEST_F(Claims, AnAnswerThatComesTooLateIsNotKept) {
   two.check_invariants();
 }
 
+TEST_F(Claims, IsAskedForWhileOneDecodes) {
+  auto one = make();
+  FillTicket ticket = lead(one, a_);
+  ticket.begin_claim(request());
+  EXPECT_TRUE(eventually([&] { return !is_free(a_); })) << "nobody waits for it yet";
+  ticket.begin_claim(request());
+  EXPECT_EQ(ticket.claim(request()).outcome, Claim::encode_it);
+  EXPECT_EQ(claims_asked(), 1U);
+  EXPECT_EQ(one.stats().claims.won, 1U);
+  publish(ticket, a_);
+  EXPECT_TRUE(eventually([&] { return is_free(a_); }));
+}
+
+TEST_F(Claims, WhatWasBegunAndIsNotWantedIsLetGo) {
+  auto one = make();
+  {
+    FillTicket ticket = lead(one, a_);
+    ticket.begin_claim(request());
+    ASSERT_TRUE(eventually([&] { return !is_free(a_); }));
+  }
+  EXPECT_TRUE(eventually([&] { return is_free(a_); }));
+  FillTicket failing = lead(one, a_);
+  failing.begin_claim(request());
+  failing.fail(Error(ErrorCode::invalid_argument, "no picture"));
+  settle(one);
+  EXPECT_TRUE(eventually([&] { return is_free(a_); }));
+  EXPECT_EQ(one.stats().claims.won, 0U);
+}
+
+TEST_F(Claims, AFlushMeanwhileUndoesWhatWasBegun) {
+  auto one = make();
+  FillTicket ticket = lead(one, a_);
+  ticket.begin_claim(request());
+  one.flush(FlushScope::all, std::nullopt, request());
+  EXPECT_EQ(ticket.claim(request()).outcome, Claim::encode_it);
+  EXPECT_EQ(one.stats().claims.won, 0U);
+  EXPECT_TRUE(eventually([&] { return is_free(a_); }));
+}
+
+// To claim is to write, and a store that writes slowly can still be read.
+TEST_F(Claims, ThoseThatHangKeepNoHitWaiting) {
+  auto options = small_pool(64);
+  options.store_timeout = 300ms;
+  options.get_threads = 1;
+  options.breaker_faults = 2;
+  options.breaker_pause = std::chrono::hours(1);
+  auto one = make(options);
+  const Picture stored = picture(100);
+  plant(store_->inner(), stored);
+  store_->add({.op = StoreOp::claim, .fault = Fault::hold_before});
+  std::vector<FillTicket> tickets;
+  for (int number = 0; number < 5; ++number) {
+    tickets.push_back(lead(one, picture(number)));
+    EXPECT_EQ(tickets.back().claim(request()).outcome, Claim::encode_it);
+  }
+  EXPECT_EQ(serve_one(one, stored).source, Source::store);
+  EXPECT_FALSE(one.stats().stores[0].breaker_open);
+  store_->heal();
+}
+
+TEST_F(Claims, ThatAreWonDoNotSpeakForAStoreThatCannotBeRead) {
+  auto options = small_pool(64);
+  options.breaker_faults = 3;
+  options.breaker_pause = std::chrono::hours(1);
+  auto one = make(options);
+  store_->add({.op = StoreOp::exist, .status = StoreStatus::io_error});
+  std::vector<FillTicket> tickets;
+  for (int number = 0; number < 3; ++number) {
+    tickets.push_back(lead(one, picture(number)));
+    EXPECT_EQ(tickets.back().claim(request()).outcome, Claim::encode_it);
+  }
+  EXPECT_TRUE(one.stats().stores[0].breaker_open);
+}
+
 TEST_F(Claims, WhoeverLeavesWhileItWaitsHandsTheFillOver) {
   auto two = make();
   claim_for_stranger(a_, 1h);
