@@ -35,9 +35,10 @@
 // A req_id may be used again once it is taken on all ranks or, on each, in the same order; ranks
 // that mean other items by one id poison the group.
 //
-// Thread-safe. The destructor ends the group for the other ranks: without complaint when rank 0
-// goes, by poisoning when another goes first. It waits for running loads, however
-// long they take, and for collectives at most `timeout` each.
+// Thread-safe. The destructor ends the group, for the other ranks too, but in order: it waits until
+// all have heard of it (with the next heartbeat), and what was agreed before may still be asked for
+// and taken. It waits for running loads, however long they take, and for collectives at most
+// `timeout` each. A rank that is gone without a word poisons the group.
 #pragma once
 
 #include <chrono>

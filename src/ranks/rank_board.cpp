@@ -57,9 +57,10 @@ RankRequestPtr RankBoard::take_on(const std::string& id, std::vector<ValueExpect
 void RankBoard::ask(const std::string& id, std::vector<ValueExpectation> items) {
   const auto digest = digest_of(items);
   std::lock_guard lock(mutex_);
-  throw_if_failed();
   const auto told =
       std::ranges::find_if(requests_, [&](const auto& r) { return !r->wanted && r->id == id; });
+  // What was agreed before the group's end holds for hosts that ask after it, too.
+  if (told == requests_.end() || !(*told)->decided) throw_if_failed();
   if (told == requests_.end()) {
     auto request = std::make_shared<RankRequest>();
     request->id = id;
@@ -153,6 +154,15 @@ RankOutcome RankBoard::wait(const std::string& id) {
   return taken(request);
 }
 
+// Whoever follows tells requests of one id apart by their order, so they are told in order.
+bool RankBoard::waits_for_its_turn(const RankRequestPtr& request) const {
+  for (const auto& earlier : requests_) {
+    if (earlier == request) return false;
+    if (!earlier->planned && earlier->id == request->id) return true;
+  }
+  return false;
+}
+
 RankBoard::Task RankBoard::next(Clock::time_point beat) {
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -164,7 +174,10 @@ RankBoard::Task RankBoard::next(Clock::time_point beat) {
     for (const auto& request : requests_) {
       if (request->decided) continue;
       const bool over = request->abandoned || request->refused || now >= request->deadline;
-      if (!request->planned && (request->looked || over)) return {Step::plan, request};
+      const bool ready = request->looked || over;
+      if (!request->planned && ready && !waits_for_its_turn(request)) {
+        return {Step::plan, request};
+      }
       if (request->planned && (request->loaded || over)) return {Step::decide, request};
       wake = std::min(wake, request->deadline);
     }
@@ -210,11 +223,11 @@ RankRequestPtr RankBoard::heard_plan(std::uint64_t sequence, PlanMessage plan, b
   request->mask = std::move(plan.mask);
   request->views.resize(request->mask.size());
   request->planned = true;
-  request->loaded = !will_load || request->abandoned || request->refused;
+  request->loaded = !will_load || request->abandoned || request->refused || stopping_;
   request->since = Clock::now();
   request->deadline = request->since + load_timeout_;
   changed_.notify_all();
-  return request;
+  return request->loaded ? nullptr : request;
 }
 
 RankRequestPtr RankBoard::by_sequence(std::uint64_t sequence) const {

@@ -78,6 +78,7 @@ class RankBoard {
   // --- of any sequencer ---
 
   PlanMessage plan(const RankRequestPtr& request, bool with_items);
+  // Nothing when there is nothing to load.
   RankRequestPtr heard_plan(std::uint64_t sequence, PlanMessage plan, bool will_load);
   RankRequestPtr by_sequence(std::uint64_t sequence) const;  // throws Error{internal}
   // Ends the loading; what this rank has of each item, 1 or 0. Waits for loads until the deadline.
@@ -107,6 +108,7 @@ class RankBoard {
   void throw_if_failed() const;
   RankRequestPtr find_wanted(const std::string& id) const;
   bool hopeless(const RankRequest& request) const;
+  bool waits_for_its_turn(const RankRequestPtr& request) const;
   RankOutcome taken(const RankRequestPtr& request);
   void trim();
   static std::vector<std::int64_t> close_locked(RankRequest& request, bool aborted);

@@ -1,6 +1,8 @@
 #include "ranks/rank_sequencer.h"
 
 #include <exception>
+#include <limits>
+#include <string>
 #include <utility>
 
 #include "base/log.h"
@@ -59,13 +61,11 @@ void RankSequencer::lead() {
         break;
       case RankBoard::Step::beat:
         say(MessageKind::check);
-        check();
+        if (!check()) return say_stop();
         beat_ = Clock::now() + options_.heartbeat;
         break;
       case RankBoard::Step::stop:
-        say(MessageKind::stop);
-        check();  // the others have heard it before the connections close
-        return;
+        return say_stop();
     }
   }
 }
@@ -80,6 +80,11 @@ void RankSequencer::say(MessageKind kind, std::uint64_t sequence, std::vector<st
   auto bytes = encode_message_header(header);
   collectives_->broadcast(bytes, options_.timeout);
   if (!body.empty()) collectives_->broadcast(body, options_.timeout);
+}
+
+void RankSequencer::say_stop() {
+  say(MessageKind::stop);
+  check();  // the others have heard it before the connections close
 }
 
 void RankSequencer::say_plan(const RankRequestPtr& request) {
@@ -104,7 +109,6 @@ void RankSequencer::follow() {
   std::vector<std::byte> body;
   for (;;) {
     const MessageHeader header = hear(body);
-    if (board_.stopping()) return;
     switch (header.kind) {
       case MessageKind::plan:
         heard_plan(header, body);
@@ -119,7 +123,7 @@ void RankSequencer::follow() {
         check();
         break;
       case MessageKind::stop:
-        board_.fail("rank 0 has ended the group");
+        board_.fail("rank 0 has ended the group");  // unless it was another, who is known
         check();
         return;
     }
@@ -142,9 +146,9 @@ MessageHeader RankSequencer::hear(std::vector<std::byte>& body) {
 }
 
 void RankSequencer::heard_plan(const MessageHeader& header, const std::vector<std::byte>& body) {
-  const auto request =
+  auto request =
       board_.heard_plan(header.sequence, PlanMessage::decode(body), options_.all_rank_get);
-  if (options_.all_rank_get) loader_.enqueue(request);
+  if (request) loader_.enqueue(std::move(request));
 }
 
 void RankSequencer::heard_outcome(const MessageHeader& header, const std::vector<std::byte>& body) {
@@ -158,13 +162,17 @@ void RankSequencer::heard_vote(const MessageHeader& header, const std::vector<st
   board_.decide(request, vote(board_.await_votes(request, outcome.aborted)), outcome.aborted);
 }
 
-void RankSequencer::check() {
+bool RankSequencer::check() {
+  constexpr auto nobody = std::numeric_limits<std::int64_t>::max();
   const auto mine = static_cast<std::int64_t>(number_);
-  std::vector<std::int64_t> values{mine, -mine};
+  std::vector<std::int64_t> values{mine, -mine, board_.stopping() ? collectives_->rank() : nobody};
   collectives_->all_reduce_min(values, options_.timeout);
   if (values[0] != mine || values[1] != -mine) {
     throw Error(ErrorCode::internal, "the ranks are not at the same message");
   }
+  if (values[2] == nobody) return true;
+  board_.fail("rank " + std::to_string(values[2]) + " has ended the group");
+  return false;
 }
 
 std::vector<bool> RankSequencer::vote(std::vector<std::int64_t> votes) {

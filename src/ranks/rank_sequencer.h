@@ -17,7 +17,7 @@ class RankSequencer {
  public:
   RankSequencer(std::unique_ptr<Collectives> collectives, const RankOptions& options,
                 RankBoard& board, RankLoader& loader);
-  // board.stop() first. Ends with the next message, at the latest by timeout.
+  // board.stop() first. The others learn of it with the next beat; ends when they have.
   ~RankSequencer();
   RankSequencer(const RankSequencer&) = delete;
   RankSequencer& operator=(const RankSequencer&) = delete;
@@ -34,6 +34,7 @@ class RankSequencer {
 
   // --- of rank 0 ---
   void say(MessageKind kind, std::uint64_t sequence = 0, std::vector<std::byte> body = {});
+  void say_stop();
   void say_plan(const RankRequestPtr& request);
   void say_outcome(const RankRequestPtr& request);
 
@@ -43,7 +44,8 @@ class RankSequencer {
   void heard_outcome(const MessageHeader& header, const std::vector<std::byte>& body);
   void heard_vote(const MessageHeader& header, const std::vector<std::byte>& body);
 
-  void check();
+  // False when a rank leaves: the board is told who, and rank 0 ends the group.
+  bool check();
   std::vector<bool> vote(std::vector<std::int64_t> votes);
 
   const std::unique_ptr<Collectives> collectives_;

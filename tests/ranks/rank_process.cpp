@@ -56,18 +56,6 @@ int ask_until_told(RankAgreement& agreement) {
   return 1;
 }
 
-// A rank that leaves ends the group for those that are still at work.
-bool all_are_done(const Arguments& given) {
-  const auto mark = [&](int rank) { return given.directory / ("done" + std::to_string(rank)); };
-  std::filesystem::create_directory(mark(given.rank));
-  return eventually([&] {
-    for (int rank = 0; rank < given.size; ++rank) {
-      if (!std::filesystem::exists(mark(rank))) return false;
-    }
-    return true;
-  });
-}
-
 int run(const Arguments& given) {
   GlooOptions gloo;
   gloo.rank = given.rank;
@@ -92,7 +80,8 @@ int run(const Arguments& given) {
   Rounds rounds(given.rank, given.size, agreement, cache.get());
   const int result = print(rounds.run(given.rounds, given.seed));
   if (result != 0) return result;
-  if (given.end.empty()) return all_are_done(given) ? 0 : 1;
+  // Whoever is first may leave: what it was told is told to all.
+  if (given.end.empty()) return 0;
   if (given.rank != given.size - 1) return ask_until_told(agreement);
   std::cout.flush();
   if (given.end == "freeze") ::raise(SIGSTOP);

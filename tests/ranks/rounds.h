@@ -83,6 +83,8 @@ class Rounds {
     if (fault == 1) cache_->trouble->prepare(Trouble::delay, 300ms);
     if (fault == 2) cache_->trouble->prepare(Trouble::empty);
     if (fault == 3) cache_->trouble->prepare(Trouble::throws);
+    // Fault 4 is an abort. What is evicted from the store as well is missing on this rank alone.
+    if (fault == 5) cache_->controller.flush(FlushScope::all, std::nullopt, request());
   }
 
   void note(const std::vector<Picture>& items, const RankOutcome& outcome) {

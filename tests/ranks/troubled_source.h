@@ -25,10 +25,13 @@ class TroubledSource final : public RankSource {
     next_ = trouble;
   }
   void fail_lookups(bool fail) { lookups_fail_ = fail; }
+  // At the gate.
+  void hold_next_lookup() { lookup_holds_ = true; }
   Gate& gate() { return gate_; }
 
   std::vector<Found> look_up(std::span<const ValueExpectation> items,
                              const RequestContext& context) override {
+    if (lookup_holds_.exchange(false)) gate_.pass();
     if (lookups_fail_) throw std::runtime_error("no lookup today");
     return inner_->look_up(items, context);
   }
@@ -63,6 +66,7 @@ class TroubledSource final : public RankSource {
   std::atomic<Trouble> next_ = Trouble::none;
   std::atomic<std::chrono::milliseconds> delay_{};
   std::atomic<bool> lookups_fail_ = false;
+  std::atomic<bool> lookup_holds_ = false;
   Gate gate_;
 };
 

@@ -62,6 +62,23 @@ TEST(RankAgreement, AnIdIsUsedAgainInTheSameOrderOnAllRanks) {
   }
 }
 
+TEST(RankAgreement, RequestsOfOneIdAreToldInOrderThoughTheSecondIsReadyFirst) {
+  Ranks ranks(2, patient_options(false));
+  plant(ranks.store(), picture(2));
+  ranks.trouble(0).gate().close();
+  ranks.trouble(0).hold_next_lookup();
+  for (int rank = 1; rank >= 0; --rank) ranks.prefetch(rank, "r", {picture(1)});
+  ASSERT_TRUE(ranks.trouble(0).gate().wait_for_waiting(1));
+  for (int rank = 1; rank >= 0; --rank) ranks.prefetch(rank, "r", {picture(2)});
+  // Whoever looked for this one had looked for the second before.
+  for (const auto& outcome : ranks.ask("s", {picture(2)})) EXPECT_EQ(outcome.hits, Hits{true});
+  ranks.trouble(0).gate().open();
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(ranks[rank].wait("r").hits, Hits{false});
+    EXPECT_EQ(ranks[rank].wait("r").hits, Hits{true});
+  }
+}
+
 TEST(RankAgreement, TheMaskIsToldBeforeTheLoadHasEnded) {
   Ranks ranks(2, patient_options(false));
   plant(ranks.store(), picture(1));

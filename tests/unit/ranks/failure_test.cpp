@@ -144,12 +144,26 @@ TEST(RankFailures, ARequestThatRankZeroNeverTakesOnEndsTheGroup) {
   ASSERT_TRUE(eventually([&] { return ranks[0].failure().has_value(); }));
 }
 
-TEST(RankFailures, ARankThatIsGoneEndsTheGroupForTheOthers) {
+TEST(RankFailures, ARankThatLeavesEndsTheGroupForTheOthers) {
   Ranks ranks(3, patient_options(true));
   ranks.leave(2);
   for (const int rank : {0, 1}) {
     ASSERT_TRUE(eventually([&] { return ranks[rank].failure().has_value(); }));
-    EXPECT_THAT(reason_of([&] { ranks[rank].wait("r"); }), HasSubstr("failed"));
+    EXPECT_THAT(reason_of([&] { ranks[rank].wait("r"); }), HasSubstr("rank 2 has ended the group"));
+  }
+}
+
+TEST(RankFailures, WhatWasAgreedBeforeARankLeftHoldsForHostsThatAskAfterIt) {
+  for (const bool all : {false, true}) {
+    Ranks ranks(3, patient_options(all));
+    plant(ranks.store(), picture(1));
+    for (const int rank : {0, 2}) ranks.prefetch(rank, "r", {picture(1), picture(2)});
+    EXPECT_EQ(ranks[2].wait("r").hits, (Hits{true, false}));
+    ranks.leave(2);
+    EXPECT_EQ(ranks[0].wait("r").hits, (Hits{true, false}));
+    ranks.prefetch(1, "r", {picture(1), picture(2)});
+    EXPECT_EQ(ranks[1].wait("r").hits, (Hits{true, false}));
+    EXPECT_NE(reason_of([&] { ranks.prefetch(1, "s", {picture(1)}); }), "");
   }
 }
 
