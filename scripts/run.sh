@@ -42,7 +42,7 @@ usage: ./run COMMAND [OPTION...]
   lint [--quick|--fix]
                     clang-format and clang-tidy; --quick as test --all does it, without the analyzer
   fuzz [SECONDS]    fuzz all targets for so many seconds together (default 600)
-  setup [WHAT]      only install and fetch: build, sample, check, all or bench
+  setup [WHAT]      only install and fetch: build, sample, tests, check, all or bench
   clean             remove build/
   help              this text
 
@@ -90,6 +90,7 @@ run_tests() {
   setup build
   python3 scripts/namespaces.py
   setup sample
+  setup tests
   build release
   [ "$all" = no ] || setup check
   local args=(--build build/release --set-up-seconds "$SECONDS")

@@ -3,6 +3,7 @@
 #
 #   scripts/setup.sh build    compilers and libraries (apt-packages.txt), and ONNX Runtime
 #   scripts/setup.sh sample   Python environment, Mooncake, sample model, tiny test model, pictures, trace
+#   scripts/setup.sh tests    what the tests need on top: promtool
 #   scripts/setup.sh check    what linting and fuzzing need on top (apt-packages-check.txt)
 #   scripts/setup.sh all      all of these
 #   scripts/setup.sh bench    the other side of `./run bench controller` (apt-packages-bench.txt, SGLang)
@@ -10,7 +11,7 @@
 # Why: nobody should have to read a list of prerequisites, and everybody should have the same versions.
 #
 # Leaves: Debian packages on the system; everything else below build/, which can be deleted at any time:
-#         build/bin   build/deps/onnxruntime   build/venv   build/mooncake-venv   build/sample/{model,tiny-vit,pictures}
+#         build/bin/{redis-server,promtool}   build/deps/onnxruntime   build/venv   build/mooncake-venv   build/sample/{model,tiny-vit,pictures}
 #         build/traces/conversation.jsonl
 #         build/sglang-venv
 #
@@ -105,6 +106,11 @@ setup_sample() {
     "$VENV/bin/python" "$SCRIPTS/fetch_trace.py"
 }
 
+setup_tests() {
+    install_packages ca-certificates
+    "$SCRIPTS/fetch_promtool.sh"
+}
+
 setup_check() {
     local packages
     mapfile -t packages < <(packages_in "$SCRIPTS/apt-packages-check.txt")
@@ -122,11 +128,13 @@ setup_bench() {
 case "${1:-}" in
     build) setup_build ;;
     sample) setup_sample ;;
+    tests) setup_tests ;;
     check) setup_check ;;
     bench) setup_bench ;;
     all)
         setup_build
         setup_sample
+        setup_tests
         setup_check
         ;;
     -h | --help) usage ;;

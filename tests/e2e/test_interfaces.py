@@ -2,7 +2,9 @@
 
 import concurrent.futures
 import json
+import shutil
 import signal
+import subprocess
 import threading
 import time
 
@@ -45,6 +47,51 @@ def test_counters_tell_exactly_what_happened(start, store_folder):
     assert metrics.sum("vitrove_store_ops_total", op="get", result="ok") >= 20
     assert metrics.sum("vitrove_store_errors_total") == 0
     assert metrics.sum("vitrove_request_seconds_count") >= 100
+
+
+def test_a_fault_of_the_store_is_no_miss_of_it(start, store_folder):
+    """B74: 100 requests, of which 37 are in the pool, 20 in the store, 33 nowhere, of 5 the store's
+    value is damaged, and of 5 it cannot be read: those are encoded like the 33, and counted apart."""
+    writer = start(store=file_store(store_folder))
+    for seed in range(30):
+        writer.encode_ok([png_url(seed)])
+    wait_for_puts(writer)
+    embeddings = [path for path in stored_values(store_folder) if path.stat().st_size > 1000]
+    assert len(embeddings) == 30, "the others are aliases"
+    for path in embeddings[:5]:
+        path.write_bytes(path.read_bytes()[:-1])
+    for path in embeddings[5:10]:
+        path.unlink()
+        path.mkdir()
+    server = start(store=file_store(store_folder))
+    for seed in range(63):
+        server.encode_ok([png_url(seed)])
+    for seed in range(37):
+        server.encode_ok([png_url(seed)])
+    metrics = server.metrics()
+    counted = {result: metrics.sum("vitrove_lookups_total", modality="image", result=result)
+               for result in ("local", "joined", "store", "miss")}
+    assert counted == {"local": 37, "joined": 0, "store": 20, "miss": 43}
+    assert metrics.sum("vitrove_rejected_values_total") == 5
+    assert metrics.sum("vitrove_rejected_values_total", reason="size") == 5
+    errors = metrics.sum("vitrove_store_errors_total", reason="EISDIR")
+    assert errors > 0 and errors % 5 == 0, "of the five keys, as often as each was asked for"
+    assert metrics.sum("vitrove_store_errors_total") == errors
+    assert metrics.sum("vitrove_store_ops_total", result="error") == errors
+    assert metrics.sum("vitrove_store_ops_total", op="get", result="absent") == 0
+
+
+def test_prometheus_own_reader_finds_nothing_wrong(start, store_folder):
+    """B74."""
+    server = start(store=file_store(store_folder))
+    server.encode_ok([png_url(1), png_url(2)])
+    assert server.encode([BROKEN]).status == 400
+    wait_for_puts(server)
+    program = shutil.which("promtool")
+    assert program, "scripts/setup.sh tests brings it"
+    said = subprocess.run([program, "check", "metrics"], input=server.get("/metrics").body,
+                          capture_output=True, timeout=60, check=False)
+    assert (said.returncode, said.stdout, said.stderr) == (0, b"", b"")
 
 
 def test_counters_never_go_down_and_add_up_under_load(start):
