@@ -19,6 +19,13 @@ if(VITROVE_BUILD_SERVER)
   pkg_check_modules(TOMLPLUSPLUS REQUIRED IMPORTED_TARGET tomlplusplus)
 endif()
 
+# Only for ranks that talk over Gloo; a library of its own, left out where there is none.
+find_path(GLOO_INCLUDE_DIR gloo/rendezvous/context.h)
+find_library(GLOO_LIBRARY gloo)
+if(GLOO_INCLUDE_DIR AND GLOO_LIBRARY)
+  set(VITROVE_WITH_GLOO ON)
+endif()
+
 find_path(ONNXRUNTIME_INCLUDE_DIR onnxruntime_c_api.h
           HINTS "${VITROVE_DEPS_DIR}/onnxruntime/include" PATH_SUFFIXES onnxruntime
           onnxruntime/core/session)
