@@ -69,7 +69,7 @@ int main(int count, char** words) {
   const std::filesystem::path directory = words[1];
   auto other = std::async(std::launch::async, run, 1, directory);
   const std::vector<bool> hits = run(0, directory);
-  if (hits == std::vector<bool>{true, false} && other.get() == hits) return 0;
-  std::puts("the ranks were not told what rank 0 has");
-  return 1;
+  const bool good = hits == std::vector<bool>{true, false} && other.get() == hits;
+  std::puts(good ? "ranks: one hit, one miss, told alike" : "ranks: FAILED");
+  return good ? 0 : 1;
 }
