@@ -26,6 +26,7 @@
 #include "cli/serve_options.h"
 #include "server/encode_service.h"
 #include "vitrove/error.h"
+#include "vitrove/media.h"
 #include "vitrove/units.h"
 
 namespace vitrove::cli {
@@ -120,9 +121,14 @@ class ServerList {
   std::size_t turn_ = 0;
 };
 
+// As its content says; what is no medium is for the server to refuse.
+Modality modality_of_file(std::span<const std::byte> bytes) {
+  return modality_of(sniff(bytes)).value_or(Modality::image);
+}
+
 std::string request_body(const EncodeArguments& arguments, std::span<const std::byte> bytes) {
   json body{{"mm_items", json::array({"data:;base64," + base64_encode(bytes)})},
-            {"modality", "image"},
+            {"modality", to_string(modality_of_file(bytes))},
             {"return", arguments.output.empty() ? "metadata" : "safetensors"}};
   if (!arguments.kwargs.empty())
     body["mm_processor_kwargs"] = json::parse(arguments.kwargs, nullptr, false);
@@ -191,6 +197,7 @@ json describe(const EncodedItem& item) {
 void encode_locally(const EncodeArguments& arguments, EncodeService& service, Outcome& outcome) {
   EncodeItem item;
   item.bytes = std::make_shared<const std::vector<std::byte>>(read_file(outcome.file));
+  item.modality = modality_of_file(*item.bytes);
   item.mm_processor_kwargs = arguments.kwargs;
   EncodeRequest request;
   request.req_id = outcome.file;

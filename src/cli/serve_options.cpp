@@ -112,6 +112,22 @@ void add_media_options(CLI::App& app, ServerConfig& config) {
       ->capture_default_str()
       ->check(CLI::PositiveNumber)
       ->group(group);
+  app.add_option("--max-video-pixels", config.max_video_pixels, "width times height of a frame")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber)
+      ->group(group);
+  app.add_option("--max-video-frames", config.max_video_frames, "frames taken of one clip")
+      ->capture_default_str()
+      ->check(CLI::Range(1U, 4096U))
+      ->group(group);
+  app.add_option("--max-video-seconds", config.max_video_seconds, "length of one clip")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber)
+      ->group(group);
+  app.add_option("--max-audio-seconds", config.max_audio_seconds, "length of one sound")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber)
+      ->group(group);
   app.add_option("--max-items", config.max_items, "items in one request")
       ->capture_default_str()
       ->check(CLI::Range(1U, 65536U))

@@ -219,7 +219,7 @@ Digest256 EncodeService::Impl::check_media(std::span<const std::byte> bytes, Mod
     throw Error(ErrorCode::invalid_argument, "the digest does not match the media");
   }
   const MediaFormat format = sniff(bytes);
-  if (!is_decodable(format) || modality_of(format) != modality) {
+  if (!is_decodable(format, modality)) {
     throw Error(ErrorCode::unsupported_format, "cannot decode " + std::string(to_string(format)) +
                                                    " as " + std::string(to_string(modality)));
   }
