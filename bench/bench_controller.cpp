@@ -1,7 +1,12 @@
 // The hit path: lookup + pin + view + release, beside a bare lookup of the same keys in a flat
-// table and in std::unordered_map, on one thread and on two.
+// table and in std::unordered_map, on one thread and on two; beside SGLang's own controller, which
+// also inserts with eviction; and beside plain memcpy. Instructions a hit are counted by callgrind.
 //
-//   --entries N   entries of the large table (default 1000000); each takes one 4 KiB page
+//   --entries N           entries of the large table (default 1000000); each takes one 4 KiB page
+//   --sglang-python PATH  an interpreter that has SGLang (scripts/setup_sglang.sh); without it,
+//   that
+//                         side is left out
+//   --count-hits N        only fills a cache of --entries and looks up N of them, for callgrind
 //
 // Keys come in random order, each thread in an order of its own. Both sides read the keys from one
 // contiguous list, so that fetching the key costs neither a cache miss. On both sides the next
@@ -12,6 +17,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <random>
@@ -25,6 +31,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "coprocess.h"
 #include "harness.h"
 #include "vitrove/embedding_cache_controller.h"
 
@@ -225,14 +232,161 @@ void measure(Harness& harness, const std::string& size, std::uint64_t entries,
       [&] { return throughput(cache, orders, 1, lookups); });
 }
 
+// SGLang's controller in a process of its own.
+Coprocess start_sglang(const std::string& python) {
+  return Coprocess({python, std::string(VITROVE_BENCH_SOURCE_DIR) + "/sglang_cache.py"});
+}
+
+double millions(double nanoseconds) { return 1e3 / nanoseconds; }
+
+void measure_hits_beside_sglang(Harness& harness, const std::string& size, std::uint64_t entries,
+                                const std::string& python) {
+  const std::string name = "local_hit_" + size + "_sglang";
+  if (python.empty() || !harness.wants(name)) return;
+  constexpr std::uint64_t lookups_of_theirs = 30'000;  // a third of a second
+  Cache cache(entries);
+  const auto order = shuffled(cache.keys(), 1);
+  const std::uint64_t lookups = lookups_of(cache.keys());
+  Coprocess sglang = start_sglang(python);
+  sglang.ask("fill " + std::to_string(entries) + " " + std::to_string(dim) + " 4096");
+  harness.compare(
+      {name, "million/s", "SGLang's controller", ratio_at_least(20)},
+      [&] {
+        return millions(processor_seconds_of([&] { cache.hit(order, lookups); }) * 1e9 /
+                        static_cast<double>(lookups));
+      },
+      [&] { return millions(sglang.ask("hit " + std::to_string(lookups_of_theirs))); });
+}
+
+// A pool that is full of entries of one page: each insertion evicts one.
+class FullCache {
+ public:
+  FullCache(std::uint64_t pages, std::uint32_t rows, std::uint32_t row_dim)
+      : rows_(rows),
+        dim_(row_dim),
+        values_(std::size_t{rows} * row_dim, 0.5F),
+        controller_(options(pages, values_.size() * sizeof(float))) {
+    insert(pages + 1);
+  }
+
+  // Nanoseconds each.
+  double insert(std::uint64_t count) {
+    std::vector<ValueExpectation> items(count);
+    for (ValueExpectation& item : items) {
+      item.key = key_number(inserted_++);
+      item.dim = dim_;
+    }
+    const RequestContext context;
+    const double seconds = processor_seconds_of([&] {
+      for (const ValueExpectation& item : items) {
+        auto answers = controller_.acquire({&item, 1}, context);
+        std::get<FillTicket>(answers[0])
+            .publish({std::as_bytes(std::span(values_)), rows_, {}, {}});
+      }
+    });
+    return seconds * 1e9 / static_cast<double>(count);
+  }
+
+  // The same bytes into the same memory, and nothing else.
+  double copy(std::uint64_t count) {
+    const std::size_t bytes = values_.size() * sizeof(float);
+    if (plain_.empty()) plain_.resize(controller_.stats().pool_bytes);
+    const double seconds = processor_seconds_of([&] {
+      for (std::uint64_t i = 0; i < count; ++i) {
+        std::memcpy(plain_.data() + (i * bytes) % plain_.size(), values_.data(), bytes);
+        keep(plain_.data());
+      }
+    });
+    return seconds * 1e9 / static_cast<double>(count);
+  }
+
+ private:
+  static ControllerOptions options(std::uint64_t pages, std::uint64_t page_bytes) {
+    ControllerOptions options = pool_of(0);
+    options.pool.page_bytes = page_bytes;
+    options.pool.pool_bytes = pages * page_bytes;
+    return options;
+  }
+
+  std::uint32_t rows_;
+  std::uint32_t dim_;
+  std::vector<float> values_;
+  EmbeddingCacheController controller_;
+  std::uint64_t inserted_ = 0;
+  std::vector<std::byte> plain_;
+};
+
+void measure_inserts(Harness& harness, const std::string& size, std::uint64_t pages,
+                     std::uint32_t rows, const std::string& python) {
+  constexpr std::uint32_t row_dim = 1024;
+  constexpr std::uint64_t count = 1000;
+  const std::string name = "insert_evict_" + size;
+  if (!harness.wants(name + "_memcpy") && !harness.wants(name + "_sglang")) return;
+  FullCache cache(pages, rows, row_dim);
+  const auto ours = [&] { return millions(cache.insert(count)); };
+  harness.compare({name + "_memcpy", "million/s", "memcpy of the rows"}, ours,
+                  [&] { return millions(cache.copy(count)); });
+  if (python.empty() || !harness.wants(name + "_sglang")) return;
+  Coprocess sglang = start_sglang(python);
+  sglang.ask("full " + std::to_string(pages) + " " + std::to_string(rows) + " " +
+             std::to_string(row_dim) + " " + std::to_string(rows * row_dim * sizeof(float)));
+  harness.compare({name + "_sglang", "million/s", "SGLang's controller", ratio_at_least(1)}, ours,
+                  [&] { return millions(sglang.ask("insert " + std::to_string(count))); });
+}
+
+// All instructions of a run of this program that looks up so many; nothing without valgrind.
+std::optional<double> instructions_of_run(std::uint64_t lookups) {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+  const std::string command = "valgrind --tool=callgrind --callgrind-out-file=/dev/null '" + self +
+                              "' --entries 1000 --count-hits " + std::to_string(lookups) + " 2>&1";
+  std::FILE* output = popen(command.c_str(), "r");
+  if (output == nullptr) return std::nullopt;
+  std::optional<double> count;
+  char line[256];
+  while (std::fgets(line, sizeof line, output) != nullptr) {
+    const char* const found = std::strstr(line, "Collected : ");
+    if (found != nullptr) count = std::atof(found + std::strlen("Collected : "));
+  }
+  pclose(output);
+  return count;
+}
+
+void count_instructions(Harness& harness) {
+  const std::string name = "local_hit_callgrind";
+  if (!harness.wants(name)) return;
+  constexpr std::uint64_t fewer = 100'000, more = 300'000;
+  const auto low = instructions_of_run(fewer);
+  const auto high = instructions_of_run(more);
+  if (!low || !high) {
+    std::fprintf(stderr, "note: %s needs valgrind: ./run setup check\n", name.c_str());
+    return;
+  }
+  harness.record({name, "instructions", {}, ours_at_most(200)}, (*high - *low) / (more - fewer));
+}
+
+void only_hit(std::uint64_t entries, std::uint64_t lookups) {
+  Cache cache(entries);
+  const auto order = shuffled(cache.keys(), 1);
+  cache.hit(order, lookups);
+}
+
 }  // namespace
 }  // namespace vitrove::bench
 
 int main(int argc, char** argv) {
   using namespace vitrove::bench;
-  Harness harness(argc, argv, {"--entries"});
+  Harness harness(argc, argv, {"--entries", "--sglang-python", "--count-hits"});
+  const std::uint64_t entries = std::stoull(harness.option("--entries", "1000000"));
+  const std::string python = harness.option("--sglang-python", "");
+  if (const auto lookups = std::stoull(harness.option("--count-hits", "0")); lookups > 0) {
+    only_hit(entries, lookups);
+    return 0;
+  }
   measure(harness, "10k", 10'000, {0.85});
-  measure(harness, "1m", std::stoull(harness.option("--entries", "1000000")),
-          {1.5, ratio_at_most(3)});
+  measure(harness, "1m", entries, {1.5, ratio_at_most(3)});
+  count_instructions(harness);
+  measure_hits_beside_sglang(harness, "1m", entries, python);
+  measure_inserts(harness, "4KiB", 1024, 1, python);
+  measure_inserts(harness, "256KiB", 256, 64, python);
   return harness.finish();
 }

@@ -1,112 +1,44 @@
 // Eviction policies: how much encode time each saves on one trace at equal pool size, beside LRU,
-// and how far that is from what is possible offline.
+// and how far that is from what is possible offline; and that what is asked for again and again
+// outlasts a scan of media that nobody asks for twice.
 //
 //   bench_eviction [--trace FILE] [--requests N] [--seed N]
+//
+// FILE: JSON lines as `vitrove bench trace` reads them.
 #include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <string>
-#include <unordered_map>
-#include <unordered_set>
-#include <utility>
-#include <vector>
+#include <string_view>
 
-#include "encode_trace.h"
 #include "harness.h"
-#include "offline_optimum.h"
-#include "vitrove/eviction_policy.h"
+#include "simulation/offline_bounds.h"
+#include "simulation/replay.h"
+#include "simulation/trace_maker.h"
+#include "simulation/trace_reader.h"
 
 namespace {
 
 using namespace vitrove;
 using bench::Harness;
-using bench::Trace;
-using bench::TraceRequest;
-
-// A pool without pages: only who is held, and how many bytes that is.
-class TraceCache {
- public:
-  TraceCache(std::string_view policy, std::uint64_t capacity)
-      : policy_(make_eviction_policy(policy)), capacity_(capacity) {}
-
-  // Microseconds of encoding saved.
-  std::uint64_t serve(const TraceRequest& request) {
-    const auto found = slots_.find(request.key);
-    if (found != slots_.end()) {
-      policy_->on_hit(found->second);
-      return request.cost_us;
-    }
-    if (request.bytes > capacity_) return 0;
-    while (used_ + request.bytes > capacity_) evict();
-    insert(request);
-    return 0;
-  }
-
- private:
-  struct Held {
-    std::uint64_t key = 0;
-    std::uint64_t bytes = 0;
-  };
-
-  void evict() {
-    const auto victim = policy_->next_victim([](PolicySlot) { return true; });
-    policy_->on_erase(*victim);
-    used_ -= held_[*victim].bytes;
-    slots_.erase(held_[*victim].key);
-    unused_.push_back(*victim);
-  }
-
-  void insert(const TraceRequest& request) {
-    if (unused_.empty()) {
-      unused_.push_back(static_cast<PolicySlot>(held_.size()));
-      held_.emplace_back();
-    }
-    const PolicySlot slot = unused_.back();
-    unused_.pop_back();
-    held_[slot] = {request.key, request.bytes};
-    slots_.emplace(request.key, slot);
-    used_ += request.bytes;
-    policy_->on_insert(slot, {.key_hash = request.key * 0x9E3779B97F4A7C15u,
-                              .bytes = request.bytes,
-                              .cost_us = request.cost_us});
-  }
-
-  std::unique_ptr<EvictionPolicy> policy_;
-  std::uint64_t capacity_;
-  std::uint64_t used_ = 0;
-  std::unordered_map<std::uint64_t, PolicySlot> slots_;
-  std::vector<Held> held_;
-  std::vector<PolicySlot> unused_;
-};
-
-double saved_by(std::string_view policy, std::uint64_t capacity, const Trace& trace) {
-  TraceCache cache(policy, capacity);
-  double saved = 0;
-  for (const TraceRequest& request : trace) saved += static_cast<double>(cache.serve(request));
-  return saved;
-}
+using simulation::Trace;
 
 void replay(Harness& harness, const std::string& name, const Trace& trace) {
-  double cost = 0;
-  std::uint64_t distinct_bytes = 0;
-  std::unordered_set<std::uint64_t> seen;
-  for (const TraceRequest& request : trace) {
-    cost += static_cast<double>(request.cost_us);
-    if (seen.insert(request.key).second) distinct_bytes += request.bytes;
-  }
+  const simulation::TraceTotals totals = simulation::totals_of(trace);
   if (!harness.json()) {
-    std::printf("trace \"%s\": %zu requests for %zu media of %.1f GB; in %% of all encode time\n",
-                name.c_str(), trace.size(), seen.size(), static_cast<double>(distinct_bytes) / 1e9);
+    std::printf("trace \"%s\": %zu requests for %llu media of %.1f GB; in %% of all encode time\n",
+                name.c_str(), trace.size(), static_cast<unsigned long long>(totals.media),
+                static_cast<double>(totals.media_bytes) / 1e9);
   }
   for (const std::uint64_t thousandths : {5, 10, 20, 50}) {
-    const std::uint64_t capacity = distinct_bytes / 1000 * thousandths;
+    const std::uint64_t capacity = totals.media_bytes / 1000 * thousandths;
     char pool[32];
     std::snprintf(pool, sizeof pool, "_pool_%.1f%%", static_cast<double>(thousandths) / 10);
     const auto saved = [&](std::string_view policy) {
-      return 100 * saved_by(policy, capacity, trace) / cost;
+      return 100 * simulation::replay(trace, policy, capacity).saved_us / totals.cost_us;
     };
-    const auto offline = bench::offline_bounds(trace, capacity);
-    const double most = 100 * offline.most_us / cost;
+    const auto offline = simulation::offline_bounds(trace, capacity);
+    const double most = 100 * offline.most_us / totals.cost_us;
     const std::string gdsf = "saved_" + name + "_gdsf" + pool;
     const std::string s3fifo = "saved_" + name + "_s3fifo" + pool;
     const double lru = saved("lru");
@@ -116,7 +48,38 @@ void replay(Harness& harness, const std::string& name, const Trace& trace) {
     harness.record({gdsf + "_of_possible", "%", "offline, at most"}, by_gdsf, most);
     harness.record({s3fifo, "%", "lru"}, saved("s3fifo"), lru);
     harness.record({"saved_" + name + "_offline" + pool, "%", "offline, at most"},
-                   100 * offline.least_us / cost, most);
+                   100 * offline.least_us / totals.cost_us, most);
+  }
+}
+
+// A hundred media that are asked for all the time, and scans that would fill the pool with media
+// that nobody asks for again.
+double hit_ratio_under_scans(std::string_view policy) {
+  constexpr std::uint64_t favourites = 100;
+  constexpr std::uint64_t pool = 200;
+  constexpr int rounds = 100;
+  simulation::SimulatedCache cache(policy, pool);
+  std::uint64_t requests = 0;
+  std::uint64_t stranger = favourites;
+  const auto ask = [&](std::uint64_t key) {
+    cache.serve({key, 1, 1000});
+    ++requests;
+  };
+  for (int round = 0; round < rounds; ++round) {
+    for (int pass = 0; pass < 3; ++pass) {
+      for (std::uint64_t key = 0; key < favourites; ++key) ask(key);
+    }
+    for (std::uint64_t i = 0; i < pool; ++i) ask(++stranger);
+  }
+  return 100 * static_cast<double>(cache.result().hits) / static_cast<double>(requests);
+}
+
+void scan(Harness& harness) {
+  if (!harness.json()) std::printf("hits under scans of a pool's size each, in %% of requests\n");
+  const double lru = hit_ratio_under_scans("lru");
+  for (const std::string_view policy : {"gdsf", "s3fifo"}) {
+    harness.record({"hits_under_scans_" + std::string(policy), "%", "lru"},
+                   hit_ratio_under_scans(policy), lru);
   }
 }
 
@@ -129,11 +92,13 @@ int main(int argc, char** argv) {
     const std::uint64_t seed = std::stoull(harness.option("--seed", "1"));
     const std::size_t requests = std::stoull(harness.option("--requests", "300000"));
     if (path.empty()) {
-      replay(harness, "sessions", bench::TraceMaker(seed).make_sessions(requests));
-      replay(harness, "independent", bench::TraceMaker(seed).make_independent(requests));
+      replay(harness, "sessions", simulation::TraceMaker(seed).make_sessions(requests));
+      replay(harness, "independent", simulation::TraceMaker(seed).make_independent(requests));
     } else {
-      replay(harness, "file", bench::read_trace(path));
+      const simulation::MediaModel model(seed, simulation::MediaModel::Mix::all);
+      replay(harness, "file", simulation::read_trace_file(path, model));
     }
+    scan(harness);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "bench_eviction: %s\n", error.what());
     return 2;

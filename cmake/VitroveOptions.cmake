@@ -12,6 +12,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(vitrove_options INTERFACE -Wno-restrict -Wno-null-dereference
                          -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds -Wno-maybe-uninitialized
                          -Wno-dangling-pointer)
+  if(CMAKE_UNITY_BUILD)
+    # A source is no longer the main file there, so its own types seem to be a header's.
+    target_compile_options(vitrove_options INTERFACE -Wno-subobject-linkage)
+  endif()
 endif()
 
 if(VITROVE_SANITIZE)

@@ -1,22 +1,22 @@
 #!/usr/bin/env python3
-"""The main job, shown: two encode servers over one file store, real photographs, a real network.
+"""The main job, shown: two encode servers over one store, real photographs, a real network.
 
 Every picture goes to the first server and then to the second, then once more to the first, then a
 burst of one new picture goes to one server. The table says where each embedding came from and how
 long the answer took. The demo checks its own claims (each picture encoded once in all, the rows of
 all answers equal byte for byte) and exits with 1 when one does not hold. It leaves no process and no
-file outside the checkout.
+file outside the checkout, and no embedding in a store that was there before.
 """
 
 import argparse
 import base64
 import concurrent.futures
 import contextlib
-import ctypes
 import http.client
 import json
 import os
 import re
+import secrets
 import shutil
 import signal
 import statistics
@@ -26,18 +26,11 @@ import sys
 import time
 from pathlib import Path
 
+from local_engines import ENGINES, EngineFailed, die_with_parent
+
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "build" / "demo"
 BURST = 16
-
-PR_SET_PDEATHSIG = 1
-libc = ctypes.CDLL(None)
-
-
-def die_with_parent():
-    """The kernel sends SIGTERM to this process when the one that started it ends, however it ends."""
-    libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-
 
 def end_in_order(number, _):
     """A signal leaves by way of every `finally`."""
@@ -54,13 +47,18 @@ def claim(holds, text):
         raise ClaimFailed(text)
 
 
+def without_password(url):
+    return re.sub(r"://[^@/]*@", "://***@", url)
+
+
 class EncodeServer:
-    def __init__(self, name, vitrove, model, store):
+    def __init__(self, name, vitrove, model, store, *more):
         self.name = name
         self.log_path = WORK / f"{name}.log"
         command = [str(vitrove), "serve", "--port", "0", "--encoder", str(model), "--store", store,
-                   "--pool-size", "1GiB"]
-        print(f"  {name}: vitrove {' '.join(command[1:])}".replace(str(ROOT) + "/", ""), flush=True)
+                   "--pool-size", "1GiB", *more]
+        shown = " ".join(command[1:]).replace(store, without_password(store))
+        print(f"  {name}: vitrove {shown}".replace(str(ROOT) + "/", ""), flush=True)
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL,
                                         stdout=open(self.log_path, "wb"),
                                         stderr=subprocess.STDOUT, preexec_fn=die_with_parent)
@@ -74,10 +72,15 @@ class EncodeServer:
                               self.log_path.read_text(errors="replace"))
             if found:
                 self.port = int(found[1])
-                if self.request("GET", "/ready")[0] == 200:
+                if self.request("GET", "/ready")[0] == 200 and self.shares():
                     return
             time.sleep(0.02)
-        raise ClaimFailed(f"{self.name} did not start:\n{self.log_path.read_text()[-2000:]}")
+        raise ClaimFailed(f"{self.name} did not start, or its store does not work:\n"
+                          f"{self.log_path.read_text()[-2000:]}")
+
+    def shares(self):
+        """A server serves before its store can be reached; the claims are about sharing."""
+        return json.loads(self.request("GET", "/health")[1])["status"] == "ok"
 
     def request(self, method, path, body=None):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
@@ -141,13 +144,14 @@ def send_all(server, names, urls, answers, times):
 
 
 def burst(server, url):
-    """The same new picture, many times at once: (sources, rows)."""
+    """The same new picture, many times at once: (sources, rows, key)."""
     with concurrent.futures.ThreadPoolExecutor(BURST) as pool:
         replies = list(pool.map(lambda _: server.encode(url), range(BURST)))
-    return [item["source"] for item, _, _ in replies], [rows for _, rows, _ in replies], replies
+    return [item["source"] for item, _, _ in replies], [rows for _, rows, _ in replies], \
+        replies[0][0]["key"]
 
 
-def show(servers, pictures):
+def show(servers, pictures, keys):
     *regular, late = pictures
     names = [path.name for path in regular]
     urls = {path.name: data_url(path) for path in pictures}
@@ -159,9 +163,11 @@ def show(servers, pictures):
     wait_for_puts(servers)
     send_all(second, names, urls, answers, times)
     send_all(first, names, urls, answers, times)
+    keys.update(item["key"] for a in answers.values() for item, _ in a)
 
     print(f"\n  {BURST} requests at once for one new picture, {late.name}, to {first.name}:")
-    sources, burst_rows, _ = burst(first, urls[late.name])
+    sources, burst_rows, key = burst(first, urls[late.name])
+    keys.add(key)
     print("  " + ", ".join(f"{sources.count(s)} {s}" for s in sorted(set(sources))))
     wait_for_puts(servers)
 
@@ -192,33 +198,63 @@ def show(servers, pictures):
           f"the store {median['encoded'] / median['store']:.0f} times")
 
 
+@contextlib.contextmanager
+def store_of(choice):
+    """(URL, further flags for the servers, what to say of it): files, an engine started for the
+    demo, or a store that is there already."""
+    if choice is None:
+        yield f"file://{WORK}/store?capacity=1GiB", [], "a folder"
+    elif choice in ENGINES:
+        with ENGINES[choice](WORK / "store") as engine:
+            yield engine.url, [], engine.words
+    else:
+        # Under an epoch of its own nothing is found that an earlier run has left.
+        yield choice, ["--epoch", str(secrets.randbelow(1 << 62))], without_password(choice)
+
+
+def remove_all(server, keys):
+    for key in keys:
+        server.request("DELETE", f"/embeddings/{key}")
+
+
+def run(vitrove, choice):
+    pictures = sorted(path for path in (ROOT / "build" / "sample" / "pictures").iterdir()
+                      if path.suffix.lower() in (".png", ".jpg", ".jpeg"))
+    with contextlib.ExitStack() as stack:
+        url, more, words = stack.enter_context(store_of(choice))
+        print(f"Two encode servers, one store: {words}")
+        servers = []
+        for name in ("server A", "server B"):
+            servers.append(EncodeServer(name, vitrove, ROOT / "build" / "sample" / "model", url,
+                                        *more))
+            stack.callback(servers[-1].stop)
+            servers[-1].wait_ready()
+        keys = set()
+        if more:
+            stack.callback(remove_all, servers[0], keys)
+        show(servers, pictures, keys)
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--vitrove", type=Path, required=True)
+    parser.add_argument("--store", metavar="WHICH",
+                        help="redis or mooncake: one is started for the demo; or any store URL "
+                             "(default: files)")
     args = parser.parse_args()
     die_with_parent()
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, end_in_order)
     shutil.rmtree(WORK, ignore_errors=True)
     WORK.mkdir(parents=True)
-    pictures = sorted(path for path in (ROOT / "build" / "sample" / "pictures").iterdir()
-                      if path.suffix.lower() in (".png", ".jpg", ".jpeg"))
-    servers = []
-    print("Two encode servers, one store")
     try:
-        for name in ("server A", "server B"):
-            servers.append(EncodeServer(name, args.vitrove.resolve(),
-                                        ROOT / "build" / "sample" / "model",
-                                        f"file://{WORK}/store?capacity=1GiB"))
-            servers[-1].wait_ready()
-        show(servers, pictures)
+        run(args.vitrove.resolve(), args.store)
         return 0
-    except ClaimFailed as failed:
+    except (ClaimFailed, EngineFailed) as failed:
         print(f"\nThe demo failed: {failed}", file=sys.stderr)
         return 1
     finally:
-        for server in servers:
-            server.stop()
         shutil.rmtree(WORK / "store", ignore_errors=True)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# fuzz.sh SECONDS: fuzzes every target for SECONDS in all (wall clock), as many side by side as
-# there are cores, starting from the committed corpus. Findings stay in build/fuzz-findings/.
+# fuzz.sh SECONDS: fuzzes all targets for SECONDS together, each for its share and as many side by
+# side as there are cores, starting from the committed corpus. Findings stay in build/fuzz-findings/.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 seconds=$1
@@ -8,7 +8,7 @@ jobs=${VITROVE_JOBS:-$(nproc)}
 
 mapfile -t targets < <(find build/fuzz/tests -maxdepth 1 -type f -executable -name 'fuzz_*' | sort)
 [ ${#targets[@]} -gt 0 ] || { echo "no fuzz targets built" >&2; exit 1; }
-each=$((seconds * jobs / ${#targets[@]}))
+each=$((seconds / ${#targets[@]}))
 [ "$each" -ge 1 ] || each=1
 echo "fuzzing ${#targets[@]} targets, $each s each, $jobs side by side"
 

@@ -17,6 +17,8 @@ has_ccache() {
 }
 has_ccache || export CCACHE_DIR=$root/build/.ccache CCACHE_MAXSIZE=${CCACHE_MAXSIZE:-5G}
 
+export PATH=$PATH:$root/build/bin  # redis-server, where the system has none
+
 say() { printf '\033[1m==> %s\033[0m\n' "$*"; }
 took() { printf '%d min %02d s' $((SECONDS / 60)) $((SECONDS % 60)); }  # all of it so far
 
@@ -25,17 +27,22 @@ usage() {
 usage: ./run COMMAND [OPTION...]
 
   demo              install what is missing, build, fetch the sample model and pictures, and show two
-                    encode servers sharing one store
+                    encode servers sharing one store; --store redis or mooncake starts such an engine
+                    for them, --store URL takes one that is there
   test              unit, contract and real-process tests on the release build
   test --all        the same, and sanitizers, crash tests, fuzzing, formatting and static analysis
   build [PRESET [TARGET...]]
                     build a preset: release (default), debug, asan, tsan, fuzz; all of it or some
                     targets
-  bench [NAME]      run one benchmark (http, file_store, digest, ...) or all; --json for one object
+  bench [NAME]      run one benchmark (http, file_store, stores, ...) or all; --json for one object
                     a line; --list for their names
-  lint [--fix]      clang-format and clang-tidy
+  soak [--minutes N] [--seconds N] [--threads N] [--seed N] [--policy NAME]
+                    the cache under hits, misses, aborts, evictions, flushes and store faults for so
+                    long (default: one minute); its promises are checked all the while
+  lint [--quick|--fix]
+                    clang-format and clang-tidy; --quick as test --all does it, without the analyzer
   fuzz [SECONDS]    fuzz all targets for so many seconds together (default 600)
-  setup [WHAT]      only install and fetch: build, sample, check or all
+  setup [WHAT]      only install and fetch: build, sample, check, all or bench
   clean             remove build/
   help              this text
 
@@ -100,6 +107,12 @@ bench() {
   build/venv/bin/python scripts/run_bench.py --build build/release "$@"
 }
 
+soak() {
+  setup build
+  build release soak
+  build/release/tests/soak "$@"
+}
+
 command=${1:-help}
 [ $# -gt 0 ] && shift
 mkdir -p build
@@ -108,6 +121,7 @@ case $command in
   test) run_tests "$@" ;;
   build) build "$@" ;;
   bench) bench "$@" ;;
+  soak) soak "$@" ;;
   lint) setup build; setup check; bash scripts/lint.sh "$@" ;;
   fuzz) build fuzz; bash scripts/fuzz.sh "${1:-600}" ;;
   setup) setup "${1:-all}" ;;

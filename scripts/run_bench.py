@@ -3,7 +3,8 @@
 
 Each program under bench/ measures both sides of its claims in one run and prints ratios. With
 --json every program prints one object a line: {"name", "unit", "ours", "other", "other_name",
-"ratio", "target", "ok"}.
+"ratio", "target", "ok"}. `stores` is all that is measured of Redis and Mooncake: the program
+bench_redis and the script bench_stores.py. `controller` gets SGLang's own controller to run beside.
 """
 
 import argparse
@@ -16,11 +17,27 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def programs(build):
+    """The commands of each benchmark."""
     found = {}
     for path in sorted((build / "bench").glob("bench_*")):
         if path.is_file() and os.access(path, os.X_OK):
-            found[path.name.removeprefix("bench_")] = path
+            found[path.name.removeprefix("bench_")] = [[path]]
+    found["stores"] = found.get("redis", []) + [
+        [sys.executable, ROOT / "bench" / "bench_stores.py", "--vitrove", build / "vitrove"]]
+    if "controller" in found:
+        found["controller"][0] += ["--sglang-python", ROOT / "build" / "sglang-venv" / "bin" / "python"]
     return found
+
+
+def set_up(name):
+    """What only that benchmark needs."""
+    if name == "controller":
+        subprocess.run([ROOT / "scripts" / "setup.sh", "bench"], check=True, stdout=sys.stderr)
+
+
+def default_names(found):
+    """Nothing twice: `stores` holds `redis`."""
+    return [name for name in found if name != "redis"]
 
 
 def main():
@@ -40,11 +57,13 @@ def main():
         print(f"unknown benchmark '{unknown[0]}'; there are: {', '.join(found)}", file=sys.stderr)
         return 2
     status = 0
-    for name in args.names or found:
+    for name in args.names or default_names(found):
         if not args.json:
             print(f"\n== {name}", flush=True)
-        command = [found[name]] + (["--json"] if args.json else [])
-        status = max(status, subprocess.run(command, cwd=ROOT).returncode)
+        set_up(name)
+        for command in found[name]:
+            words = command + (["--json"] if args.json else [])
+            status = max(status, subprocess.run(words, cwd=ROOT).returncode)
     return status
 
 

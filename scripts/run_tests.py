@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs every test of a build and counts them: behind `./run test`.
 
-Unit programs (GoogleTest), fuzz corpora, the consumer project and the real-process tests (pytest)
+Unit programs (GoogleTest), the soak of the cache, fuzz corpora, the consumer project and the real-process tests (pytest)
 on the release build; with --all also the same programs under sanitizers, the crash test at full
 length, fuzzing, formatting and static analysis. The last line is "N passed, N failed"; a skipped
 test counts as failed, since nothing here may be switched off. Exits 0 only when none failed.
@@ -12,16 +12,25 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 import xml.etree.ElementTree as ElementTree
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import leak_budget
 import namespaces
 
 ROOT = Path(__file__).resolve().parent.parent
-FUZZ_SECONDS = 300
+FUZZ_SECONDS = 600  # of all targets together; as many run side by side as there are cores
 CRASH_KILLS = 400
+SOAK_SECONDS = 20
+# With --all, five minutes in all: each kind of build finds what the others do not.
+SOAK_SECONDS_OF_ALL = {"release": 120, "asan": 90, "tsan": 90}
+# Most tests wait for processes, deadlines and disks more than they compute: about a third of two
+# cores. Files of real-process tests run side by side, and so do unit programs.
+PYTEST_PROCESSES = 3
+UNIT_PROGRAMS_AT_ONCE = 2
 SANITIZER_ENV = {
     "ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",
@@ -31,16 +40,22 @@ SANITIZER_ENV = {
 
 
 class Tally:
+    """What has passed and failed so far; programs that run side by side add to it."""
+
     def __init__(self):
         self.passed = 0
         self.failures = []
+        self._lock = threading.Lock()
 
-    def add(self, name, passed, failed_names, seconds):
-        self.passed += passed
-        self.failures += [f"{name}: {failure}" for failure in failed_names]
+    def add(self, name, passed, failed_names, seconds, log=None):
         state = "ok  " if not failed_names else "FAIL"
-        print(f"{state} {name:<44} {passed:>5} passed {len(failed_names):>3} failed "
-              f"{seconds:7.1f} s", flush=True)
+        with self._lock:
+            self.passed += passed
+            self.failures += [f"{name}: {failure}" for failure in failed_names]
+            print(f"{state} {name:<44} {passed:>5} passed {len(failed_names):>3} failed "
+                  f"{seconds:7.1f} s", flush=True)
+            if failed_names and log:
+                show_tail(log)
 
 
 def run(command, log, timeout, env=None, cwd=ROOT):
@@ -57,7 +72,7 @@ def run(command, log, timeout, env=None, cwd=ROOT):
     return code == 0
 
 
-def show_tail(log, lines=60):
+def show_tail(log, lines=120):
     text = log.read_text(errors="replace").splitlines()[-lines:]
     print("\n".join(f"    {line}" for line in text), flush=True)
 
@@ -67,9 +82,8 @@ def run_command(tally, name, command, timeout, env=None):
     started = time.monotonic()
     log = ROOT / "build" / "test-logs" / f"{name.replace(' ', '-').replace('/', '-')}.log"
     good = run(command, log, timeout, env)
-    tally.add(name, int(good), [] if good else ["see the log above"], time.monotonic() - started)
-    if not good:
-        show_tail(log)
+    tally.add(name, int(good), [] if good else ["see the log above"], time.monotonic() - started,
+              log)
     return good
 
 
@@ -106,6 +120,7 @@ def run_pytest(tally, label, folder, build, env, timeout):
     if launcher is None:
         print(f"note: {namespaces.NEEDED}", flush=True)
     command = [*(launcher or []), sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+               f"--numprocesses={PYTEST_PROCESSES}", "--dist=loadfile",
                f"--maxfail={20 if launcher else 1000}", f"--junitxml={report}", folder]
     good = run(command, log, timeout, env)
     passed, failed = 0, []
@@ -125,16 +140,24 @@ def finish(tally, name, good, passed, failed, log, started):
         failed.append("did not end well")
     if passed == 0 and not failed:
         failed.append("ran no test")
-    tally.add(name, passed, failed, time.monotonic() - started)
-    if failed:
-        show_tail(log, 120)
+    tally.add(name, passed, failed, time.monotonic() - started, log)
 
 
-def run_build_tests(tally, label, build, env, factor):
+def run_soak(tally, label, build, env, factor, seconds):
+    run_command(tally, f"{label} soak {seconds} s",
+                [build / "tests" / "soak", "--seconds", str(seconds)], seconds + 300 * factor, env)
+
+
+def run_build_tests(tally, label, build, env, factor, soak_seconds):
     """Unit programs and real processes of one build."""
-    for program in sorted((build / "tests").glob("unit_*")):
-        if os.access(program, os.X_OK) and program.is_file():
-            run_gtest(tally, label, program, env, 300 * factor)
+    programs = [program for program in (build / "tests").glob("unit_*")
+                if os.access(program, os.X_OK) and program.is_file()]
+    # The soak, whose stores are slow, runs beside them. The large ones, which last, go first.
+    with ThreadPoolExecutor(1) as beside, ThreadPoolExecutor(UNIT_PROGRAMS_AT_ONCE) as pool:
+        soak = beside.submit(run_soak, tally, label, build, env, factor, soak_seconds)
+        list(pool.map(lambda program: run_gtest(tally, label, program, env, 300 * factor),
+                      sorted(programs, key=lambda program: -program.stat().st_size)))
+        soak.result()
     run_pytest(tally, label, ROOT / "tests" / "e2e", build,
                {**env, "VITROVE_TIME_FACTOR": str(factor)}, 600 * factor)
 
@@ -151,10 +174,11 @@ def run_consumer(tally, build):
 
 
 def run_all_checks(tally):
-    run_command(tally, "formatting", ["bash", "scripts/lint.sh", "--format"], 300)
+    run_command(tally, "clang-format and clang-tidy", ["bash", "scripts/lint.sh", "--quick"], 3000)
     for preset, factor in (("asan", 4), ("tsan", 6)):
         if run_command(tally, f"build {preset}", ["./run", "build", preset], 3000):
-            run_build_tests(tally, preset, ROOT / "build" / preset, SANITIZER_ENV, factor)
+            run_build_tests(tally, preset, ROOT / "build" / preset, SANITIZER_ENV, factor,
+                            SOAK_SECONDS_OF_ALL[preset])
     if run_command(tally, "build fuzz", ["./run", "build", "fuzz"], 3000):
         run_command(tally, f"fuzz {FUZZ_SECONDS} s",
                     ["bash", "scripts/fuzz.sh", str(FUZZ_SECONDS)], FUZZ_SECONDS * 2 + 300)
@@ -176,7 +200,8 @@ def main():
     tally = Tally()
 
     crash = {"VITROVE_CRASH_KILLS": str(CRASH_KILLS)} if args.all else {}
-    run_build_tests(tally, "release", build, crash, 1)
+    run_build_tests(tally, "release", build, crash, 1,
+                    SOAK_SECONDS_OF_ALL["release"] if args.all else SOAK_SECONDS)
     run_pytest(tally, "release", ROOT / "tests" / "scripts", build, {}, 300)
     replay_corpora(tally, build)
     run_consumer(tally, build)

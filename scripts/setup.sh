@@ -2,14 +2,17 @@
 # Gets a fresh Debian 12 ready for Vitrove.
 #
 #   scripts/setup.sh build    compilers and libraries (apt-packages.txt), and ONNX Runtime
-#   scripts/setup.sh sample   Python environment, Mooncake, sample model, tiny test model, pictures
+#   scripts/setup.sh sample   Python environment, Mooncake, sample model, tiny test model, pictures, trace
 #   scripts/setup.sh check    what linting and fuzzing need on top (apt-packages-check.txt)
 #   scripts/setup.sh all      all of these
+#   scripts/setup.sh bench    the other side of `./run bench controller` (apt-packages-bench.txt, SGLang)
 #
 # Why: nobody should have to read a list of prerequisites, and everybody should have the same versions.
 #
 # Leaves: Debian packages on the system; everything else below build/, which can be deleted at any time:
-#         build/deps/onnxruntime   build/venv   build/mooncake-venv   build/sample/{model,tiny-vit,pictures}
+#         build/bin   build/deps/onnxruntime   build/venv   build/mooncake-venv   build/sample/{model,tiny-vit,pictures}
+#         build/traces/conversation.jsonl
+#         build/sglang-venv
 #
 # Nothing is done twice: a second run takes less than a second and needs neither network nor root.
 # Two runs at the same time wait for each other. Needs root (or sudo) only when packages are missing.
@@ -75,10 +78,19 @@ install_packages() {
     [ "${#missing[@]}" -eq 0 ] || die "apt-get installed everything but: ${missing[*]}"
 }
 
+# Debian's package redis-server starts a service. The very same program is in redis-tools, called
+# redis-check-rdb; under the name of a server it is one. ./run puts build/bin last in PATH.
+link_redis_server() {
+    [ -z "${VITROVE_SKIP_APT:-}" ] || return 0
+    mkdir -p "$BUILD/bin"
+    ln -sfn /usr/bin/redis-check-rdb "$BUILD/bin/redis-server"
+}
+
 setup_build() {
     local packages
     mapfile -t packages < <(packages_in "$SCRIPTS/apt-packages.txt")
     install_packages "${packages[@]}"
+    link_redis_server
     "$SCRIPTS/fetch_onnxruntime.sh"
     rm -rf "$npm_config_cache"
 }
@@ -90,6 +102,7 @@ setup_sample() {
     "$VENV/bin/python" "$SCRIPTS/make_sample_model.py"
     "$VENV/bin/python" "$SCRIPTS/make_tiny_vit.py"
     "$VENV/bin/python" "$SCRIPTS/fetch_pictures.py"
+    "$VENV/bin/python" "$SCRIPTS/fetch_trace.py"
 }
 
 setup_check() {
@@ -98,11 +111,19 @@ setup_check() {
     install_packages "${packages[@]}"
 }
 
+setup_bench() {
+    local packages
+    mapfile -t packages < <(packages_in "$SCRIPTS/apt-packages-bench.txt")
+    install_packages python3 python3-venv "${packages[@]}"
+    "$SCRIPTS/setup_sglang.sh"
+}
+
 [ "$(uname -s)" = Linux ] || die "Vitrove runs on Linux only; this is $(uname -s)"
 case "${1:-}" in
     build) setup_build ;;
     sample) setup_sample ;;
     check) setup_check ;;
+    bench) setup_bench ;;
     all)
         setup_build
         setup_sample

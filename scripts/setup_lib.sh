@@ -78,6 +78,31 @@ system_python() {
     printf '%s\n' "$python"
 }
 
+# pinned_venv NAME PROGRAM MODULE HINT [OPTION...]: build/NAME-venv with what requirements-NAME.txt pins
+# by hash, from ready-made wheels; it must hold PROGRAM and import MODULE, or else HINT is said. Options
+# are those of venv. Again at no cost unless the pins, the calling script or Debian's Python changed.
+pinned_venv() {
+    local name=$1 program=$2 module=$3 hint=$4 venv=$BUILD/$1-venv requirements=$SCRIPTS/requirements-$1.txt
+    local python key
+    shift 4
+    python=$(system_python)
+    key=$(key_of "$python" "$("$python" --version)" "$requirements" "${BASH_SOURCE[1]}")
+    is_ready() { up_to_date "$venv/.packages" "$key" "$venv/bin/python" "$venv/bin/$program"; }
+    if is_ready || { lock "$name" && is_ready; }; then
+        say "up to date"
+        return
+    fi
+    say "installing what $(basename "$requirements") pins into build/$name-venv"
+    rm -rf "$venv"
+    "$python" -m venv "$@" "$venv" >/dev/null ||
+        die "$python cannot make virtual environments; on Debian: apt-get install python3-venv"
+    "$venv/bin/python" -m pip install --quiet --no-deps --require-hashes --only-binary :all: -r "$requirements" ||
+        die "pip could not install $(basename "$requirements") (its own words are above)"
+    "$venv/bin/python" -c "import $module" || die "$hint"
+    stamp "$venv/.packages" "$key"
+    say "ready"
+}
+
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_ROOT_USER_ACTION=ignore
 # What is fetched is fetched once; no copy of it stays outside the checkout.
 export PIP_NO_CACHE_DIR=1 npm_config_cache=$BUILD/.npm

@@ -9,30 +9,5 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/setup_lib.sh"
 
-venv=$BUILD/mooncake-venv
-requirements=$SCRIPTS/requirements-mooncake.txt
-python=$(system_python)
-key=$(key_of "$python" "$("$python" --version)" "$requirements" "${BASH_SOURCE[0]}")
-
-ready() { up_to_date "$venv/.packages" "$key" "$venv/bin/python" "$venv/bin/mooncake_master"; }
-
-if ready; then
-    say "up to date"
-    exit 0
-fi
-lock mooncake
-if ready; then
-    say "up to date"
-    exit 0
-fi
-
-say "installing the wheel of $(basename "$requirements") into build/mooncake-venv"
-rm -rf "$venv"
-"$python" -m venv "$venv" >/dev/null ||
-    die "$python cannot make virtual environments; on Debian: apt-get install python3-venv"
-"$venv/bin/python" -m pip install --quiet --no-deps --require-hashes --only-binary :all: -r "$requirements" ||
-    die "pip could not install $(basename "$requirements") (its own words are above)"
-"$venv/bin/python" -c 'import mooncake.store' ||
-    die "the wheel does not load; on Debian: apt-get install libibverbs1 libcurl4 libnuma1"
-stamp "$venv/.packages" "$key"
-say "ready"
+pinned_venv mooncake mooncake_master mooncake.store \
+    "the wheel does not load; on Debian: apt-get install libibverbs1 libcurl4 libnuma1"

@@ -20,19 +20,24 @@
 //    rejected in a store is replaced there by the next put.
 //  - An item that can never fit, or that finds everything pinned, is returned uncached (a view over
 //    heap memory) without evicting others; it is still put to the stores when staging can hold it.
-//  - Nothing polls; completion wakes the waiter.
+//  - Completion wakes the waiter. Only FillTicket::claim() polls: its news are other processes'.
 //
-// No deadlock by construction: acquire() never waits for another request's encode. A caller serves
-// its FillTickets first and waits on its JoinTickets last (a key that stands twice in one request
-// joins its own first occurrence, so this order is required); a ticket that wait() hands him is
-// served before he waits for the next. resolve_features() may wait for another request's encode,
-// but never on a thread that holds an unserved ticket with features of its own, and never for
-// longer than an encode takes.
+// One encode a cluster (design section 5): FillTicket::claim() asks the farthest store that can
+// claim for the right to encode, and waits for whoever has it. Nobody claims unless a put will
+// follow.
+//
+// No deadlock by construction: acquire() never waits for another request's encode, a claim is taken
+// right before its encode and not kept for others, and every wait for one has a bound. A caller
+// serves its FillTickets first and waits on
+// its JoinTickets last (a key that stands twice in one request joins its own first occurrence, so
+// this order is required); a ticket that wait() hands him is served before he waits for the next.
+// resolve_features() may wait for another request's encode, but never on a thread that holds an
+// unserved ticket with features of its own, and never for longer than an encode takes.
 //
 // Counting: an item is one lookup, counted when its fate is known: local and store hits by
 // acquire(), joined ones when wait() has a view or an error, misses when their ticket was
-// published, failed or dropped. What resolve_features() finds counts as what it found, not as a
-// miss. A follower who takes over counts as what his fill becomes.
+// published, failed or dropped. What claim() and resolve_features() find counts as what was found,
+// not as a miss. A follower who takes over counts as what his fill becomes.
 //
 // Threads: every method may be called from any thread. Views and tickets are move-only values; each
 // belongs to one thread at a time and must not outlive the controller. No method throws unless its
@@ -55,6 +60,7 @@
 #include "vitrove/embedding_key.h"
 #include "vitrove/embedding_store.h"
 #include "vitrove/error.h"
+#include "vitrove/eviction_policy.h"
 #include "vitrove/page_pool.h"
 #include "vitrove/side_data.h"
 #include "vitrove/types.h"
@@ -135,6 +141,22 @@ class FillTicket {
 
   const EmbeddingKey& key() const;
 
+  // First step of a fill, before anything is decoded: makes sure that no other process of the
+  // cluster is encoding the same. `wait` false answers `claimed_elsewhere` at once when one is; the
+  // caller does what else there is to do and comes again. `wait` true polls for the value and for
+  // the claim, with back-off, for a time that depends on the encode cost seen so far, and then goes
+  // without a claim. On a hit the ticket is served, and the source is `store`. Anything that goes
+  // wrong with the store means going without a claim. A claim that was won is renewed until the put
+  // has ended or the ticket is gone. Throws Error{cancelled} or Error{deadline_exceeded} by the
+  // context while it waits.
+  enum class Claim : std::uint8_t { encode_it, claimed_elsewhere, served };
+  struct ClaimResult {
+    Claim outcome = Claim::encode_it;
+    EmbeddingView view;  // served
+    Source source = Source::store;
+  };
+  ClaimResult claim(const RequestContext& context, bool wait = true);
+
   // Second look, after preprocessing and before the encoder (design section 3): does an item with
   // the very same tensors have an embedding? `feature` is like the item's expectation with the
   // feature key in place of the content key. On a hit the ticket is served: an alias is made for
@@ -185,9 +207,19 @@ struct Hit {
 
 using Acquired = std::variant<Hit, JoinTicket, FillTicket>;
 
+// What becomes of an embedding once it was encoded. Replies never wait for a put.
+enum class WritePolicy : std::uint8_t {
+  through,  // put at once
+  behind,   // put after `write_behind_delay`, or when what waits exceeds half of its bound; what is
+            // flushed, removed or rejected meanwhile is never written
+  never,    // the stores are only read
+};
+std::string_view to_string(WritePolicy policy);
+
 struct ControllerOptions {
   PagePoolOptions pool;
-  std::string eviction_policy = "lru";
+  std::string eviction_policy = "gdsf";        // docs/eviction.md says why
+  std::vector<ModalityShare> modality_shares;  // eviction_policy.h says what they promise
   bool enable_eviction = true;
   // Entries evicted before the lock is given up and taken anew; never a reason to fail.
   std::uint32_t max_eviction_batch = 100;
@@ -200,6 +232,17 @@ struct ControllerOptions {
   std::uint32_t max_pending_gets = 1024;
   // Bytes of queued puts; beyond it the newest is dropped and counted.
   std::uint64_t max_pending_put_bytes = std::uint64_t{256} << 20;
+  // Claims: one encode in the whole cluster. A claimant that died costs others one ttl at most.
+  bool claims = true;
+  std::chrono::milliseconds claim_ttl{5'000};
+  WritePolicy write_policy = WritePolicy::through;
+  std::chrono::microseconds write_behind_delay{10'000'000};
+  // An embedding is put when it was used so often while it was in the pool; its encode is the first
+  // use. One that never was in the pool, or left it before, is not put.
+  std::uint32_t put_after_uses = 1;
+  // Stores across a network are not given what is cheaper to encode again than to fetch, as far as
+  // the gets so far tell. Now and then one is put all the same, so that the measure stays fresh.
+  bool skip_cheap_puts = false;
   // Consecutive faults or calls without progress that open a store's breaker, and how long until
   // one trial call goes through.
   std::uint32_t breaker_faults = 5;
@@ -229,8 +272,22 @@ struct StoreStats {
 // Upper bounds, in seconds, of StoreOpStats::seconds_buckets (one more bucket is unbounded).
 std::span<const double> store_seconds_bounds();
 
+struct ClaimStats {
+  std::uint64_t won = 0;      // ours to encode
+  std::uint64_t waited = 0;   // another's, whose value came
+  std::uint64_t expired = 0;  // another's, waited for in vain: encoded without a claim
+  std::uint64_t failed = 0;   // the store could not tell: encoded without a claim
+};
+
 struct LookupStats {
   std::uint64_t local = 0, joined = 0, store = 0, miss = 0;
+  LookupStats& operator+=(const LookupStats& other) {
+    local += other.local;
+    joined += other.joined;
+    store += other.store;
+    miss += other.miss;
+    return *this;
+  }
 };
 struct ControllerStats {
   LookupStats lookups[4];                                // by Modality value
@@ -245,7 +302,39 @@ struct ControllerStats {
   // By to_string(Reject), and "dangling_alias" for aliases that lead to no embedding.
   std::vector<std::pair<std::string, std::uint64_t>> rejected;
   std::uint64_t puts_dropped = 0;
+  std::uint64_t puts_skipped = 0;  // cheaper to encode than to fetch
+  ClaimStats claims;
   std::vector<StoreStats> stores;
+};
+
+// Lookups of one model in one modality. They are kept apart for the first twelve such pairs; what
+// comes later is counted by modality alone, with no model. All lines of a modality together are
+// ControllerStats::lookups.
+struct ModelLookups {
+  Modality modality = Modality::image;
+  std::optional<Digest256> model;
+  LookupStats lookups;
+  std::uint64_t saved_us = 0;  // encode time that hits saved
+};
+
+// What a pool holds, READY: gauges of one model in one modality.
+struct ModelEntries {
+  Modality modality = Modality::image;
+  Digest256 model;
+  std::uint64_t entries = 0, runs = 0;
+  std::uint64_t bytes = 0, payload_bytes = 0;       // pages held, rows: the rest is waste
+  std::chrono::seconds mean_age{0}, oldest_age{0};  // since they came into the pool
+};
+struct ValuedKey {
+  EmbeddingKey key;
+  Modality modality = Modality::image;
+  Digest256 model;
+  std::uint64_t hits = 0;  // since it came into the pool
+  std::uint64_t saved_us = 0;
+};
+struct PoolReport {
+  std::vector<ModelEntries> models;
+  std::vector<ValuedKey> most_valued;  // by encode time saved since they came into the pool
 };
 
 enum class FlushScope : std::uint8_t { local, store, all };
@@ -303,10 +392,15 @@ class EmbeddingCacheController {
   FlushReport flush(FlushScope scope, const std::optional<Digest256>& model,
                     const RequestContext& context);
 
-  // Waits until queued and running puts have ended. False when the deadline came first.
+  // Waits until queued and running puts have ended; those that wait behind are sent now. False when
+  // the deadline came first.
   bool wait_for_puts(std::chrono::steady_clock::time_point deadline);
 
   ControllerStats stats() const;
+  // Cheap: for somebody who watches how they grow.
+  std::vector<ModelLookups> model_lookups() const;
+  // Looks at every entry, each pinned for that moment, and stops nobody: some 50 ms a million.
+  PoolReport inspect(std::size_t most_valued) const;
   const PagePool& pool() const;
   // Store faults do not count against readiness; this is for /health and doctor.
   std::vector<StoreStats> store_health() const;

@@ -90,7 +90,7 @@ enum class StoreStatus : std::uint8_t {
   denied,       // EACCES, EPERM, EROFS, authentication, read-only replica
   io_error,
   unsupported,  // optional method that this backend lacks
-  conflict,     // claim held by somebody else; token no longer ours
+  conflict,     // claim is somebody else's; no value stands in the key's place, and cannot go
 };
 std::string_view to_string(StoreStatus status);
 

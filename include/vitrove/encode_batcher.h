@@ -16,6 +16,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <future>
 #include <memory>
 #include <stop_token>
@@ -58,8 +59,13 @@ class EncodeBatcher {
 
   // The future holds an Error when the item failed. Throws Error{queue_full}, Error{unavailable}
   // while shutting down, Error{invalid_argument} when the encoder takes no item of this shape.
+  //
+  // `on_ready` is called once the future has something, for callers that wait for other things
+  // beside it. It may be called from any thread and under the batcher's lock: it must not throw,
+  // block or call the batcher. Not called when submit() throws.
   std::future<EncodeResult> submit(std::shared_ptr<const PreprocessedItem> item,
-                                   std::stop_token cancel = {});
+                                   std::stop_token cancel = {},
+                                   std::function<void()> on_ready = {});
 
   const std::shared_ptr<Encoder>& encoder() const;
   BatcherStats stats() const;

@@ -4,6 +4,7 @@
 //
 //   <root>/v1/a/b/vt1-abcd…      a value, named by its key
 //   <root>/v1/a/b/.vt1-tmp-…     a value being written; renamed when it is whole
+//   <root>/v1/a/b/.vt1-claim-…   who encodes what belongs there, see "Claims"
 //   <root>/v1/.vitrove-state       who writes here, with what capacity, and how much there is
 //
 // Whole or absent: a value is written to a temporary file beside its place, then renamed. A crash
@@ -27,6 +28,14 @@
 // A put waits within its deadline for the count and the eviction that it needs. It answers
 // `no_space` when nothing can be removed for it and that stays so until the deadline, or for ten
 // seconds; nothing is evicted for a put that would not fit even then.
+//
+// Claims: a claim is a small file that appears under its key's name only if there is none, whole at
+// once, and says who holds it and for how long. It ends with its release, when its holder is
+// certainly dead (as above), or when it was not renewed for its ttl; its modification time tells,
+// against the clock of the file system. Then whoever claims next takes it away. It is never a
+// value, counts as a file of its size, and the next count removes it once it is over. Two may hold
+// one claim if a holder comes to life again in the moment in which another takes it away; both
+// encode.
 //
 // Errors never leave as anything but a StoreResult with its errno. Construction touches no disk
 // (unless `strict`); whether the directory is usable is found out in the background, over and over

@@ -6,6 +6,7 @@
 // processes that run without a pool. A put gathers into the one copy that is kept, a get scatters
 // from it; neither holds a lock while it copies. `capacity` bounds the values held; values that
 // running puts are still gathering and evicted ones that running gets still read come on top.
+// Claims hold among the users of the object; those that ran out are forgotten with the next claim.
 #pragma once
 
 #include <cstdint>

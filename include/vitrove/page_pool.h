@@ -6,8 +6,11 @@
 // the pool size is 0. The file is sealed against resizing: no other process can cut it short.
 //
 // Memory is committed lazily; `huge_pages` asks for transparent huge pages, or takes hugetlb pages
-// where the host has set enough of them aside; `pin_memory` commits and locks all of it. Neither
-// failing is an error: the reason is kept in `warnings()`.
+// where the host has set enough of them aside; `numa_node` lets it lie on one node, and on others
+// only when that is full; `pin_memory` commits and locks all of it, and registers it with CUDA
+// where there is a CUDA run-time library, so that devices copy from it directly. None of these
+// failing is an error: the reason is kept in `warnings()`, and the pool works. That there is no
+// such library is no failure, and said in `notes()`.
 //
 // An allocation is a PageRuns: at most a few runs of adjacent pages, each run holding whole rows,
 // so that each can be viewed as a [rows, dim] tensor. `tail_bytes` (side data) follow the last row
@@ -77,6 +80,10 @@ struct PagePoolOptions {
   std::uint32_t header_slots = 1024;
   bool pin_memory = false;
   bool huge_pages = false;
+  std::optional<std::uint32_t> numa_node;
+  // The CUDA run-time library that `pin_memory` registers with; empty: libcudart.so as the dynamic
+  // linker finds it.
+  std::string cuda_library;
   // Fill released data pages with `PagePool::poison`, so that a reader who kept no pin is found
   // out (field case B33). When unset: on in builds with assertions or sanitizers.
   std::optional<bool> poison_on_free;
@@ -164,6 +171,7 @@ class PagePool {
   std::uint64_t staging_pages_free() const;
   std::uint64_t header_slots_free() const;
   const std::vector<std::string>& warnings() const;
+  const std::vector<std::string>& notes() const;  // what an operator may want to know
 
   // Walks all tags; for tests and debug builds. Throws std::logic_error naming what is wrong.
   void check_invariants() const;

@@ -6,15 +6,18 @@
 
 #include <nlohmann/json.hpp>
 #include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
+#include "base/patient_sink.h"
 #include "vitrove/error.h"
 
 namespace vitrove {
 namespace {
 
 constexpr auto logger_name = "vitrove";
+// For a reader that is slow; one that is away is not waited for again.
+constexpr std::chrono::milliseconds stderr_patience{1000};
 
 constexpr std::array<std::pair<std::string_view, spdlog::level::level_enum>, 7> levels{
     {{"trace", spdlog::level::trace},
@@ -108,7 +111,7 @@ std::unique_ptr<spdlog::formatter> make_log_formatter(LogFormat format) {
 }
 
 void set_up_logging(spdlog::level::level_enum level, LogFormat format) {
-  auto sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+  auto sink = std::make_shared<PatientSink>(STDERR_FILENO, stderr_patience);
   auto fresh = std::make_shared<spdlog::logger>(logger_name, std::move(sink));
   fresh->set_formatter(make_log_formatter(format));
   fresh->set_level(level);

@@ -25,8 +25,9 @@ LogFormat parse_log_format(std::string_view text);
 // A formatter for any spdlog sink.
 std::unique_ptr<spdlog::formatter> make_log_formatter(LogFormat format);
 
-// Sends the logger "vitrove" to standard error. For programs; a library user who does not call it
-// gets spdlog's default logger, or whatever he registered under the name "vitrove".
+// Sends the logger "vitrove" to standard error, which nobody need be reading (base/patient_sink.h).
+// For programs; a library user who does not call it gets spdlog's default logger, or whatever he
+// registered under the name "vitrove".
 void set_up_logging(spdlog::level::level_enum level, LogFormat format);
 
 std::shared_ptr<spdlog::logger> logger();

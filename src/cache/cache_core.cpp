@@ -30,7 +30,8 @@ CacheCore::CacheCore(const ControllerOptions& options,
       max_eviction_batch_(std::max(1U, options.max_eviction_batch)),
       stores_(std::move(stores)),
       pool_(options.pool),
-      policy_(make_eviction_policy(options.eviction_policy)) {
+      policy_(make_eviction_policy(options.eviction_policy, options.modality_shares,
+                                   pool_.total_pages() * pool_.page_bytes())) {
   for (const auto& store : stores_) {
     store->register_shared_buffer(pool_.arena(), pool_.memfd());
   }
@@ -42,7 +43,8 @@ CacheCore::~CacheCore() {
 
 // --- space ---
 
-std::optional<PageRuns> CacheCore::allocate(std::uint64_t payload_bytes, std::uint64_t row_bytes) {
+std::optional<PageRuns> CacheCore::allocate(std::uint64_t payload_bytes, std::uint64_t row_bytes,
+                                            std::optional<Modality> modality) {
   const PayloadNeed need = need_of(payload_bytes, row_bytes);
   if (need.rows == 0 || !pool_.can_ever_fit(need.rows, need.row_bytes, need.tail_bytes)) {
     return std::nullopt;
@@ -50,11 +52,13 @@ std::optional<PageRuns> CacheCore::allocate(std::uint64_t payload_bytes, std::ui
   if (auto runs = allocate_free(need)) return runs;
   if (!enable_eviction_) return allocate_free(need, PagePool::any_number);
 
+  const std::uint64_t page = pool_.page_bytes();
+  const RoomWanted wanted{modality, (need.bytes() + page - 1) / page * page};
   std::unique_lock eviction(eviction_mutex_);
-  if (need.row_bytes > pool_.page_bytes()) return allocate_by_place(need, eviction);
-  const bool large = need.bytes() * large_share >= pool_.total_pages() * pool_.page_bytes();
-  if (large && !plan(need)) return std::nullopt;
-  return allocate_by_policy(need, eviction);
+  if (need.row_bytes > page) return allocate_by_place(need, wanted, eviction);
+  const bool large = need.bytes() * large_share >= pool_.total_pages() * page;
+  if (large && !plan(need, wanted)) return std::nullopt;
+  return allocate_by_policy(need, wanted, eviction);
 }
 
 std::optional<PageRuns> CacheCore::allocate_free(const PayloadNeed& need, std::size_t max_runs) {
@@ -62,6 +66,7 @@ std::optional<PageRuns> CacheCore::allocate_free(const PayloadNeed& need, std::s
 }
 
 std::optional<PageRuns> CacheCore::allocate_by_policy(const PayloadNeed& need,
+                                                      const RoomWanted& wanted,
                                                       std::unique_lock<std::mutex>& eviction) {
   // More than this in vain means that the pages that go lie too far apart, or that somebody else
   // takes them.
@@ -70,23 +75,25 @@ std::optional<PageRuns> CacheCore::allocate_by_policy(const PayloadNeed& need,
   std::uint32_t in_batch = 0;
   while (freed < enough) {
     if (auto runs = allocate_free(need)) return runs;
-    const auto pages = evict_next();
+    const auto pages = evict_next(wanted);
     if (!pages) return allocate_free(need, PagePool::any_number);
     freed += *pages;
     lend_turn(eviction, ++in_batch);
   }
-  return allocate_by_place(need, eviction);
+  return allocate_by_place(need, wanted, eviction);
 }
 
 std::optional<PageRuns> CacheCore::allocate_by_place(const PayloadNeed& need,
+                                                     const RoomWanted& wanted,
                                                      std::unique_lock<std::mutex>& eviction) {
   std::uint32_t in_batch = 0;
   for (int plans = 0; plans < max_plans; ++plans) {
     if (auto runs = allocate_free(need)) return runs;
-    const auto owners = plan(need);
+    const auto owners = plan(need, wanted);
     if (!owners) break;
     for (const std::uint32_t owner : *owners) {
-      if (slab_[owner].try_evict()) {
+      // What went before may have taken its modality down to its share.
+      if (policy_->may_go_for(owner, wanted) && slab_[owner].try_evict()) {
         evict(slab_[owner]);
         lend_turn(eviction, ++in_batch);
       }
@@ -97,11 +104,13 @@ std::optional<PageRuns> CacheCore::allocate_by_place(const PayloadNeed& need,
   return allocate_free(need, PagePool::any_number);
 }
 
-std::optional<std::vector<std::uint32_t>> CacheCore::plan(const PayloadNeed& need) {
+std::optional<std::vector<std::uint32_t>> CacheCore::plan(const PayloadNeed& need,
+                                                          const RoomWanted& wanted) {
   const auto pages = static_cast<std::uint32_t>(pool_.total_pages());
   const std::vector<PageBlock> blocks = pool_.blocks_around({0, 1}, pages);
-  return plan_eviction(blocks, need, pool_.page_bytes(),
-                       [this](std::uint32_t owner) { return slab_[owner].looks_evictable(); });
+  return plan_eviction(blocks, need, pool_.page_bytes(), [&](std::uint32_t owner) {
+    return slab_[owner].looks_evictable() && policy_->may_go_for(owner, wanted);
+  });
 }
 
 void CacheCore::lend_turn(std::unique_lock<std::mutex>& eviction, std::uint32_t& evicted) const {
@@ -111,9 +120,9 @@ void CacheCore::lend_turn(std::unique_lock<std::mutex>& eviction, std::uint32_t&
   eviction.lock();
 }
 
-std::optional<std::uint32_t> CacheCore::evict_next() {
+std::optional<std::uint32_t> CacheCore::evict_next(const RoomWanted& wanted) {
   const auto victim =
-      policy_->next_victim([this](PolicySlot slot) { return slab_[slot].try_evict(); });
+      policy_->next_victim_for(wanted, [this](PolicySlot slot) { return slab_[slot].try_evict(); });
   if (!victim) return std::nullopt;
   Entry& entry = slab_[*victim];
   const std::uint32_t pages = entry.pages_held.load(relaxed);
@@ -143,6 +152,8 @@ EntryPin CacheCore::make_entry(const ValueHeader& header, EntrySide side) {
   entry.core = this;
   entry.details = std::move(details);
   entry.pooled = false;
+  entry.group = groups_.number_of(header.modality, header.model_fingerprint);
+  entry.hits.store(0, relaxed);
   entry.begin_private();
   return EntryPin(&entry);
 }
@@ -238,11 +249,20 @@ void CacheCore::count_reject(Reject reason) noexcept {
   rejects_[static_cast<std::size_t>(reason)].fetch_add(1, relaxed);
 }
 
-void CacheCore::add_stats(ControllerStats& stats) const {
-  for (std::size_t modality = 0; modality < 4; ++modality) {
-    stats.lookups[modality] = lookups_.sum(modality);
+std::vector<ModelLookups> CacheCore::model_lookups() const {
+  std::vector<ModelLookups> lines;
+  for (std::size_t number = 0; number < groups_.count(); ++number) {
+    const LookupGroups::Group& group = groups_[number];
+    lines.push_back({group.modality, group.model, lookups_.sum(number), lookups_.saved_us(number)});
   }
-  stats.saved_us = lookups_.saved_us();
+  return lines;
+}
+
+void CacheCore::add_stats(ControllerStats& stats) const {
+  for (const ModelLookups& line : model_lookups()) {
+    stats.lookups[static_cast<std::size_t>(line.modality)] += line.lookups;
+    stats.saved_us += line.saved_us;
+  }
   stats.entries_ready = entries_ready_.load(relaxed);
   stats.pool_bytes = pool_.total_pages() * pool_.page_bytes();
   stats.payload_bytes = payload_bytes_.load(relaxed);

@@ -20,6 +20,7 @@
 #include "cache/entry_table.h"
 #include "cache/eviction_plan.h"
 #include "cache/flush_log.h"
+#include "cache/pool_report.h"
 #include "vitrove/embedding_cache_controller.h"
 #include "vitrove/eviction_policy.h"
 #include "vitrove/page_pool.h"
@@ -50,8 +51,10 @@ class CacheCore {
   // Pages for a payload, evicting when that can help; nothing exactly when the free and the
   // evictable runs together cannot hold its whole rows. At most PagePool::preferred_runs of them
   // while there is anybody to evict: a full pool whose every hole was taken would end up with ten
-  // runs an entry. Never waits for anybody to release anything.
-  std::optional<PageRuns> allocate(std::uint64_t payload_bytes, std::uint64_t row_bytes);
+  // runs an entry. Never waits for anybody to release anything. With shares (eviction_policy.h),
+  // evictable is what may go for an item of `modality`.
+  std::optional<PageRuns> allocate(std::uint64_t payload_bytes, std::uint64_t row_bytes,
+                                   std::optional<Modality> modality = {});
   Uncached why_uncached(std::uint64_t payload_bytes, std::uint64_t row_bytes) const;
 
   // --- entries ---
@@ -79,7 +82,15 @@ class CacheCore {
 
   void count_reject(Reject reason) noexcept;
   void count_dangling_alias() noexcept { dangling_aliases_.fetch_add(1, relaxed); }
+  // For items that found no entry, or not yet.
+  void count_lookup(const ValueExpectation& item, LookupResult result) {
+    lookups_.count(groups_.number_of(item.modality, item.model_fingerprint), result);
+  }
   void add_stats(ControllerStats& stats) const;
+  std::vector<ModelLookups> model_lookups() const;
+  PoolReport inspect(std::size_t most_valued) const {
+    return make_pool_report(slab_, pool_.page_bytes(), most_valued);
+  }
   // Throws std::logic_error.
   void check_invariants();
 
@@ -92,13 +103,14 @@ class CacheCore {
                                         std::size_t max_runs = PagePool::preferred_runs);
   // Evicts in the policy's order, or who lies where the allocation is to lie. Both hold the
   // eviction mutex and may give it up for a moment.
-  std::optional<PageRuns> allocate_by_policy(const PayloadNeed& need,
+  std::optional<PageRuns> allocate_by_policy(const PayloadNeed& need, const RoomWanted& wanted,
                                              std::unique_lock<std::mutex>& eviction);
-  std::optional<PageRuns> allocate_by_place(const PayloadNeed& need,
+  std::optional<PageRuns> allocate_by_place(const PayloadNeed& need, const RoomWanted& wanted,
                                             std::unique_lock<std::mutex>& eviction);
-  std::optional<std::vector<std::uint32_t>> plan(const PayloadNeed& need);
+  // Under the eviction mutex.
+  std::optional<std::vector<std::uint32_t>> plan(const PayloadNeed& need, const RoomWanted& wanted);
   // Pages that went, or nothing when there is no victim. Under the eviction mutex.
-  std::optional<std::uint32_t> evict_next();
+  std::optional<std::uint32_t> evict_next(const RoomWanted& wanted);
   void evict(Entry& entry);  // whose count the caller owns
   void admit(Entry& entry);
   void retract(Entry& entry);
@@ -115,6 +127,7 @@ class CacheCore {
   EntrySlab slab_;
   EntryTable table_{slab_, *policy_};
   FlushLog flushes_;
+  LookupGroups groups_;
   LookupCounters lookups_;
 
   std::atomic<std::uint64_t> entries_ready_{0};

@@ -19,18 +19,33 @@ std::string_view to_string(Source source) {
   return "encoded";
 }
 
+std::string_view to_string(WritePolicy policy) {
+  switch (policy) {
+    case WritePolicy::through:
+      return "through";
+    case WritePolicy::behind:
+      return "behind";
+    case WritePolicy::never:
+      break;
+  }
+  return "never";
+}
+
 using Impl = EmbeddingCacheController::Impl;
 
 namespace {
 
 // So that a deadline never overflows, and a lane always has a thread.
 ControllerOptions within_reason(ControllerOptions options) {
-  constexpr std::chrono::microseconds day = std::chrono::hours(24);
+  constexpr std::chrono::hours day{24};
   for (auto* time : {&options.store_timeout, &options.put_timeout, &options.shutdown_timeout}) {
-    *time = std::clamp(*time, std::chrono::microseconds(0), day);
+    *time = std::clamp<std::chrono::microseconds>(*time, std::chrono::microseconds(0), day);
   }
   options.get_threads = std::max(1U, options.get_threads);
   options.put_threads = std::max(1U, options.put_threads);
+  options.put_after_uses = std::min(options.put_after_uses, EntryDetails::used_elsewhere - 1);
+  options.claim_ttl =
+      std::clamp<std::chrono::milliseconds>(options.claim_ttl, std::chrono::milliseconds(1), day);
   return options;
 }
 
@@ -41,10 +56,14 @@ Impl::Impl(ControllerOptions given, std::vector<std::shared_ptr<EmbeddingStore>>
       core(std::make_shared<CacheCore>(options, stores)),
       board(*core),
       tiers(core, options, stores),
-      lookup(core, board, tiers, options.store_timeout) {}
+      lookup(core, board, tiers, options.store_timeout),
+      claims(tiers, options) {}
 
 // Calls that hang are left behind, with the core they hold.
-Impl::~Impl() { tiers.shut_down(Clock::now() + options.shutdown_timeout); }
+Impl::~Impl() {
+  tiers.shut_down(Clock::now() + options.shutdown_timeout);
+  claims.keeper().shut_down();  // after the puts that their claims wait for
+}
 
 EntryPin Impl::find_ready(const EmbeddingKey& key) { return core->table().find_surely(key); }
 
@@ -71,11 +90,6 @@ FlightBoard::Claim Impl::claim(const ValueExpectation& item) {
     if (ready == nullptr || (*ready)->matches(item)) return claimed;
     drop_mismatch(*ready);
   }
-}
-
-void Impl::count_hit(const Entry& entry, LookupResult result) {
-  core->lookups().count_hit(entry.modality, result, entry.cost_us);
-  if (entry.pooled) core->policy().on_hit(entry.slot);
 }
 
 LookupBudget Impl::budget(const RequestContext& context, Clock::duration spent) const {
@@ -203,6 +217,14 @@ bool EmbeddingCacheController::wait_for_puts(std::chrono::steady_clock::time_poi
 }
 
 ControllerStats EmbeddingCacheController::stats() const { return impl_->stats(); }
+
+std::vector<ModelLookups> EmbeddingCacheController::model_lookups() const {
+  return impl_->core->model_lookups();
+}
+
+PoolReport EmbeddingCacheController::inspect(std::size_t most_valued) const {
+  return impl_->core->inspect(most_valued);
+}
 
 const PagePool& EmbeddingCacheController::pool() const { return impl_->core->pool(); }
 

@@ -5,6 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "cache/claim_desk.h"
+#include "cache/encode_costs.h"
 #include "cache/feature_leads.h"
 #include "cache/flight_board.h"
 #include "cache/row_writer.h"
@@ -27,17 +29,33 @@ struct EmbeddingCacheController::Impl {
   EntryPin glance(const ValueExpectation& item);
   FlightBoard::Claim claim(const ValueExpectation& item);
   void drop_mismatch(const EntryPin& entry);
-  void count_hit(const Entry& entry, LookupResult result);
+  // Here, so that it becomes a part of the hit path and not a call on it.
+  void count_hit(Entry& entry, LookupResult result) {
+    core->lookups().count_hit(entry.group, result, entry.cost_us);
+    if (!entry.pooled) return;
+    entry.count_hit();
+    core->policy().on_hit(entry.slot);
+    if (options.put_after_uses > 1) note_use(entry);
+  }
   LookupBudget budget(const RequestContext& context, Clock::duration spent = {}) const;
   std::optional<Hit> find(const EmbeddingKey& key, const std::optional<Digest256>& tenant,
                           const RequestContext& context);
 
   // --- filling (fill.cpp) ---
+  // False while its puts wait for more uses.
+  bool is_put_due(const Entry& entry) const noexcept;
+  void note_use(Entry& entry);
+  void put_with_aliases(Entry& entry);
   // A private entry with rows as they were encoded. Throws Error{internal}.
   EntryPin write_rows(const ValueExpectation& expected, const EncodedRows& encoded,
                       const Completion& ready);
-  void note_encode_cost(std::chrono::microseconds cost) noexcept;
+  void note_encode_cost(const Digest256& model, std::chrono::microseconds cost);
   Clock::duration feature_wait_limit() const noexcept;
+
+  // --- claims (cluster_claim.cpp) ---
+  // Nothing when no put would follow.
+  std::optional<std::size_t> claim_tier(const FillTicket::State& ticket) const;
+  Clock::duration claim_wait_limit(const Digest256& model) const;
 
   // --- housekeeping (housekeeping.cpp) ---
   FlushReport remove(const EmbeddingKey& key, const std::optional<Digest256>& tenant,
@@ -60,7 +78,9 @@ struct EmbeddingCacheController::Impl {
   FlightBoard board;
   StoreTiers tiers;
   StoreLookup lookup;
+  ClaimDesk claims;
   FeatureLeads feature_leads;
+  EncodeCosts encode_costs;
   std::atomic<std::int64_t> longest_encode_us{0};
 };
 
@@ -74,7 +94,7 @@ struct FillTicket::State {
 
   // The item's one lookup, by what became of it.
   void count_miss();
-  void count_hit(const Entry& entry, LookupResult result);
+  void count_hit(Entry& entry, LookupResult result);
   // Leaves both flights to whoever follows.
   void give_up();
   void lead_feature(FlightLead led);
@@ -82,6 +102,10 @@ struct FillTicket::State {
 
   EntryPin serve(EntryPin entry);
   EntryPin publish(EntryPin entry);
+
+  // Looks once more; on a hit the ticket is served.
+  std::optional<ClaimResult> look_again(LookupBudget& budget, const RequestContext& context);
+  ClaimResult wait_for_other(std::size_t tier, const RequestContext& context);
 
   Impl& impl;
   FlightLead lead;
@@ -91,6 +115,7 @@ struct FillTicket::State {
   std::optional<EmbeddingKey> feature;
   FlightLead feature_lead;
   std::optional<FeatureLeads::Holder> feature_holder;
+  ClaimHold claim;
   bool counted = false;
 };
 

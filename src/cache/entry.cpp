@@ -22,6 +22,13 @@ bool Entry::add_key(const EmbeddingKey& further) {
   return true;
 }
 
+std::vector<EmbeddingKey> Entry::alias_keys() const {
+  std::lock_guard lock(details->keys_mutex);
+  std::vector<EmbeddingKey> keys;
+  for (const auto& alias : details->aliases) keys.push_back(alias->key);
+  return keys;
+}
+
 std::vector<EmbeddingKey> Entry::close_keys() {
   std::lock_guard lock(details->keys_mutex);
   details->keys_closed = true;

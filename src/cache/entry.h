@@ -25,6 +25,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -57,10 +58,15 @@ struct EntryDetails {
   ValueHeader header;
   EntrySide side;
   PageRuns pages;
+  std::chrono::steady_clock::time_point made_at = std::chrono::steady_clock::now();
   std::vector<std::byte> heap;                   // the rows of an uncached entry
   std::vector<std::span<const std::byte>> runs;  // when there are several
-  std::atomic<bool> may_go_live{false};          // in pages, and never was live
-  std::mutex keys_mutex;                         // guards what follows
+  // Counted when puts wait for uses (ControllerOptions::put_after_uses). What came from a store
+  // stands far beyond any number of them.
+  static constexpr std::uint32_t used_elsewhere = std::uint32_t{1} << 31;
+  std::atomic<std::uint32_t> uses{used_elsewhere};
+  std::atomic<bool> may_go_live{false};  // in pages, and never was live
+  std::mutex keys_mutex;                 // guards what follows
   std::vector<std::unique_ptr<AliasKey>> aliases;
   bool keys_closed = false;
 
@@ -151,8 +157,15 @@ class alignas(64) EmbeddingView::Entry {
   // False when the list is closed or full. The caller holds a pin, and the lock of the key's shard
   // until the cell is in the table.
   bool add_key(const EmbeddingKey& further);
+  std::vector<EmbeddingKey> alias_keys() const;
   // Closes the list; the own key first.
   std::vector<EmbeddingKey> close_keys();
+
+  // Of two hits at once one may be lost: it is for people, and must cost nothing.
+  void count_hit() const noexcept {
+    const std::uint32_t seen = hits.load(std::memory_order_relaxed);
+    if (seen != ~std::uint32_t{0}) hits.store(seen + 1, std::memory_order_relaxed);
+  }
 
   // --- content, constant while somebody holds a count ---
 
@@ -186,6 +199,7 @@ class alignas(64) EmbeddingView::Entry {
   Modality modality = Modality::image;
   DType dtype = DType::float32;
   bool pooled = false;
+  std::uint8_t group = 0;  // whose lookups a hit counts among
 
  private:
   void free_self() noexcept;
@@ -201,6 +215,7 @@ class alignas(64) EmbeddingView::Entry {
   std::unique_ptr<EntryDetails> details;
   // Pages held, for gauges that look at entries without holding them.
   std::atomic<std::uint32_t> pages_held{0};
+  mutable std::atomic<std::uint32_t> hits{0};  // since it was made
 };
 
 using Entry = EmbeddingView::Entry;

@@ -69,7 +69,7 @@ EntryPin EmbeddingCacheController::Impl::write_rows(const ValueExpectation& expe
   ValueHeader header = header_of(expected, encoded, side.bytes.size());
 
   PageLease pages;
-  if (auto runs = core->allocate(header.payload_bytes(), header.row_bytes())) {
+  if (auto runs = core->allocate(header.payload_bytes(), header.row_bytes(), header.modality)) {
     pages = PageLease(core->pool(), std::move(*runs));
   }
   if (ready) ready();  // only now are the encoder's bytes there
@@ -94,7 +94,9 @@ EntryPin EmbeddingCacheController::Impl::write_rows(const ValueExpectation& expe
                              core->why_uncached(header.payload_bytes(), header.row_bytes()));
 }
 
-void EmbeddingCacheController::Impl::note_encode_cost(std::chrono::microseconds cost) noexcept {
+void EmbeddingCacheController::Impl::note_encode_cost(const Digest256& model,
+                                                      std::chrono::microseconds cost) {
+  encode_costs.note(model, cost);
   std::int64_t longest = longest_encode_us.load(std::memory_order_relaxed);
   while (cost.count() > longest && !longest_encode_us.compare_exchange_weak(
                                        longest, cost.count(), std::memory_order_relaxed)) {
@@ -107,14 +109,41 @@ Clock::duration EmbeddingCacheController::Impl::feature_wait_limit() const noexc
   return std::max<Clock::duration>(std::chrono::seconds(5), 4 * longest);
 }
 
+// --- puts that wait for uses ---
+
+bool EmbeddingCacheController::Impl::is_put_due(const Entry& entry) const noexcept {
+  return options.put_after_uses <= 1 ||
+         entry.details->uses.load(std::memory_order_relaxed) >= options.put_after_uses;
+}
+
+void EmbeddingCacheController::Impl::note_use(Entry& entry) {
+  const std::uint32_t uses = entry.details->uses.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (entry.pooled && uses == options.put_after_uses) put_with_aliases(entry);
+}
+
+// Under the lock of its shard, like every put: who flushes or removes it afterwards finds what was
+// queued.
+void EmbeddingCacheController::Impl::put_with_aliases(Entry& entry) {
+  entry.add_pin();
+  const EntryPin pin(&entry);
+  const auto value = put_value_of(*core, pin);
+  EntryTable::Shard& shard = core->table().shard_of(entry.key);
+  std::lock_guard lock(shard.mutex);
+  if (entry.is_gone()) return;
+  tiers.put(value, tiers.count());
+  for (const EmbeddingKey& alias : entry.alias_keys()) {
+    tiers.put(alias_value_of(alias, pin), tiers.count());
+  }
+}
+
 // --- FillTicket ---
 
 void FillTicket::State::count_miss() {
   if (std::exchange(counted, true)) return;
-  impl.core->lookups().count(expected.modality, LookupResult::miss);
+  impl.core->count_lookup(expected, LookupResult::miss);
 }
 
-void FillTicket::State::count_hit(const Entry& entry, LookupResult result) {
+void FillTicket::State::count_hit(Entry& entry, LookupResult result) {
   if (std::exchange(counted, true)) return;
   impl.count_hit(entry, result);
 }
@@ -122,6 +151,7 @@ void FillTicket::State::count_hit(const Entry& entry, LookupResult result) {
 void FillTicket::State::give_up() {
   count_miss();
   drop_feature();
+  claim.let_go();
   lead.step_down();
 }
 
@@ -142,8 +172,11 @@ EntryPin FillTicket::State::serve(EntryPin entry) {
   const auto alias = is_twin ? alias_value_of(expected.key, entry) : nullptr;
   const EntryPin target = entry.another();
   EntryPin winner = impl.board.complete(std::move(lead), std::move(entry), [&] {
-    if (is_twin && !target->is_gone()) impl.tiers.put(alias, impl.tiers.count());
+    if (is_twin && !target->is_gone() && impl.is_put_due(*target)) {
+      impl.tiers.put(alias, impl.tiers.count(), std::move(claim));
+    }
   });
+  claim.let_go();  // no put will follow
   drop_feature();
   return winner;
 }
@@ -155,18 +188,22 @@ EntryPin FillTicket::State::publish(EntryPin entry) {
       return serve(std::move(twin));
     }
   }
-  const auto value = impl.tiers.empty() ? nullptr : put_value_of(*impl.core, entry);
+  const bool is_due = !impl.tiers.empty() && impl.is_put_due(*entry);
+  const auto value = is_due ? put_value_of(*impl.core, entry) : nullptr;
   bool is_put = false;
   EntryPin winner = impl.board.complete(std::move(lead), std::move(entry), [&] {
-    impl.tiers.put(value, impl.tiers.count());
+    if (!is_due) return;
+    impl.tiers.put(value, impl.tiers.count(), std::move(claim));
     is_put = value != nullptr;
   });
+  claim.let_go();  // no put will follow
   if (!feature) return winner;
 
   const auto alias = alias_value_of(*feature, winner);
   const auto put_alias = [&] {
     // Else it would lead nowhere.
-    const bool has_target = winner->pooled ? !winner->is_gone() : is_put;
+    const bool has_target =
+        winner->pooled ? !winner->is_gone() && impl.is_put_due(*winner) : is_put;
     if (has_target) impl.tiers.put(alias, impl.tiers.count());
   };
   if (feature_lead) {
@@ -236,7 +273,8 @@ EmbeddingView FillTicket::publish(const EncodedRows& encoded, const Completion& 
   if (!state.lead) throw Error(ErrorCode::internal, "a ticket was served twice");
   try {
     EntryPin entry = state.impl.write_rows(state.expected, encoded, ready);
-    state.impl.note_encode_cost(encoded.encode_cost);
+    entry->details->uses.store(1, std::memory_order_relaxed);
+    state.impl.note_encode_cost(state.expected.model_fingerprint, encoded.encode_cost);
     EntryPin winner = state.publish(std::move(entry));
     state.count_miss();
     return ControllerAccess::view(std::move(winner));
@@ -251,6 +289,7 @@ void FillTicket::fail(const Error& error) {
   if (!is_about_the_item(error.code())) return state.give_up();
   state.count_miss();
   state.drop_feature();
+  state.claim.let_go();
   if (state.lead) state.impl.board.fail(std::move(state.lead), error);
 }
 
@@ -258,7 +297,7 @@ void FillTicket::fail(const Error& error) {
 
 void JoinTicket::State::count_joined() {
   if (std::exchange(counted, true)) return;
-  impl.core->lookups().count(expected.modality, LookupResult::joined);
+  impl.core->count_lookup(expected, LookupResult::joined);
 }
 
 JoinTicket::JoinTicket(std::unique_ptr<State> state) : state_(std::move(state)) {}

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/stoppable_wait.h"
+
 namespace vitrove {
 
 FlightLead& FlightLead::operator=(FlightLead&& other) noexcept {
@@ -58,7 +60,7 @@ FlightBoard::Outcome FlightBoard::wait(FlightSeat& seat, Clock::time_point deadl
   Flight& flight = *seat.flight_;
   std::unique_lock lock(shard_of(flight).mutex);
   const auto over = [&flight] { return flight.stage != Flight::Stage::led; };
-  flight.changed.wait_until(lock, cancel, deadline, over);
+  wait_until(flight.changed, lock, cancel, deadline, over);
   switch (flight.stage) {
     case Flight::Stage::led:
       return {};

@@ -106,6 +106,7 @@ FlushReport Impl::remove(const EmbeddingKey& key, const std::optional<Digest256>
            (!tenant || value.header.tenant == *tenant);
   };
   tiers.revoke(concerned);
+  claims.keeper().let_go([&](const ClaimKeeper::Claimed& claimed) { return claimed.key == key; });
   for (std::size_t number = 0; number < tiers.count(); ++number) {
     const auto deadline = std::min(context.deadline, Clock::now() + options.put_timeout);
     tiers.puts(number).wait_gone(concerned, deadline);
@@ -164,6 +165,9 @@ FlushReport Impl::flush(FlushScope scope, const std::optional<Digest256>& model,
   // every later publication see it (flush_log.h).
   const std::uint64_t dropped = flush_pool(model, scope != FlushScope::store);
   if (scope != FlushScope::store) report.tiers.push_back({"pool", dropped});
+  // What is being encoded will not be published: whoever asks from now on need not wait for it.
+  claims.keeper().let_go(
+      [&](const ClaimKeeper::Claimed& claimed) { return !model || claimed.model == *model; });
   if (scope == FlushScope::local) return report;
 
   tiers.revoke([model](const PutValue& value) {
@@ -221,6 +225,8 @@ ControllerStats Impl::stats() const {
   stats.bytes_used = stats.pool_bytes - stats.bytes_free;
   stats.bytes_quarantined = tiers.quarantined_bytes();
   stats.puts_dropped = tiers.puts_dropped();
+  stats.puts_skipped = tiers.puts_skipped();
+  stats.claims = claims.stats();
   stats.stores = tiers.stats();
   return stats;
 }
@@ -231,6 +237,7 @@ void Impl::check_invariants() {
   };
   require(tiers.wait_idle(Clock::now() + rest_patience), "a store call is still running");
   require(board.under_way() == 0, "a fill is still under way");
+  require(claims.keeper().wait_idle(Clock::now() + rest_patience), "a claim is still held");
   require(core->pool().staging_pages_free() == options.pool.staging_pages, "staging is lost");
   require(core->pool().header_slots_free() == options.pool.header_slots, "header slots are lost");
   core->check_invariants();

@@ -14,10 +14,11 @@ class Landing {
  public:
   // Nothing when there is no room. `row_bytes`: what runs are cut by.
   static std::optional<Landing> in_pages(CacheCore& core, std::uint64_t payload_bytes,
-                                         std::uint64_t row_bytes) {
+                                         std::uint64_t row_bytes,
+                                         std::optional<Modality> modality = {}) {
     auto header = core.pool().borrow_header_slot();
     if (!header) return std::nullopt;
-    auto runs = core.allocate(payload_bytes, row_bytes);
+    auto runs = core.allocate(payload_bytes, row_bytes, modality);
     if (!runs) return std::nullopt;
     Landing landing(std::move(*header), payload_bytes);
     landing.pages_ = PageLease(core.pool(), std::move(*runs));

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 namespace vitrove {
 namespace {
 
-constexpr std::uint64_t batch_bytes = std::uint64_t{8} << 20;
-constexpr std::size_t batch_keys = 16;
+constexpr std::uint64_t put_batch_bytes = std::uint64_t{8} << 20;
+constexpr std::size_t put_batch_keys = 16;
 
 ValueHeader alias_header(const EmbeddingKey& alias, const ValueHeader& of,
                          std::span<const std::byte> side) {
@@ -29,6 +30,7 @@ std::shared_ptr<PutValue> put_value_of(CacheCore& core, const EntryPin& entry) {
   auto value = std::make_shared<PutValue>();
   value->header = entry->details->header;
   value->stored_under = entry->key;
+  value->stored_bytes = value->header.value_bytes();
   if (entry->pooled) {
     value->entry = entry.another();
     return value;
@@ -56,6 +58,7 @@ std::shared_ptr<PutValue> alias_value_of(const EmbeddingKey& alias, const EntryP
   value->side = side.encode();
   value->header = alias_header(alias, entry->details->header, value->side);
   value->stored_under = entry->key;
+  value->stored_bytes = entry->details->header.value_bytes();
   return value;
 }
 
@@ -66,6 +69,8 @@ struct PutQueue::State {
     std::shared_ptr<PutValue> value;
     std::uint64_t bytes = 0;
     bool revoked = false;  // guarded by the mutex
+    ClaimHold claim;
+    Clock::time_point due;  // while it waits
   };
 
   State(std::shared_ptr<CacheCore> shared_core, std::shared_ptr<Tier> shared_tier,
@@ -77,11 +82,15 @@ struct PutQueue::State {
   const Options options;
 
   mutable std::mutex mutex;
-  std::condition_variable ended;  // a running job did
+  std::condition_variable ended;      // a running job did
+  std::condition_variable_any waits;  // a job does, the first or one too many
+  std::deque<Job> waiting;            // in order of their due times
+  std::uint64_t waiting_bytes = 0;
   std::deque<Job> queued;
   std::list<Job> running;
   std::uint64_t queued_bytes = 0;
   std::uint64_t dropped = 0;
+  std::uint64_t skipped = 0;
 
   using Batch = std::vector<std::list<Job>::iterator>;
 
@@ -89,7 +98,7 @@ struct PutQueue::State {
     std::lock_guard lock(mutex);
     Batch batch;
     std::uint64_t bytes = 0;
-    while (!queued.empty() && batch.size() < batch_keys && bytes < batch_bytes) {
+    while (!queued.empty() && batch.size() < put_batch_keys && bytes < put_batch_bytes) {
       bytes += queued.front().bytes;
       queued_bytes -= queued.front().bytes;
       running.push_back(std::move(queued.front()));
@@ -113,6 +122,32 @@ struct PutQueue::State {
   void count_dropped(std::uint64_t jobs) {
     std::lock_guard lock(mutex);
     dropped += jobs;
+  }
+  void count_skipped() {
+    std::lock_guard lock(mutex);
+    ++skipped;
+  }
+
+  // The following are called under the mutex.
+  void queue(Job job) {
+    queued_bytes += job.bytes;
+    queued.push_back(std::move(job));
+  }
+  bool fits(std::uint64_t bytes) const {
+    const bool is_empty = queued.empty() && waiting.empty();
+    return is_empty || queued_bytes + waiting_bytes + bytes <= options.max_bytes;
+  }
+  bool too_many_wait() const { return waiting_bytes > options.max_bytes / 2; }
+
+  // Whether encoding it anew costs less than this store takes to give it back. One in 32 goes there
+  // all the same: without gets nobody would learn that the store has become faster. An alias shares
+  // the fate of what it points to.
+  bool is_not_worth_it(const PutValue& value) const {
+    if (!options.skip_cheap || tier->capabilities().is_local) return false;
+    constexpr auto sampled = std::byte{8};
+    if (value.stored_under.digest.bytes.front() < sampled) return false;
+    const auto fetch = tier->fetch_costs().expected(value.stored_bytes);
+    return fetch && FetchCosts::Duration(static_cast<double>(value.header.encode_cost_us)) < *fetch;
   }
 };
 
@@ -155,6 +190,10 @@ class PutQueue::Call final : public LaneCall {
     std::uint64_t dropped = 0;
     for (const JobPlace job : batch) {
       if (state_->is_revoked(job)) continue;
+      if (state_->is_not_worth_it(*job->value)) {
+        state_->count_skipped();
+        continue;
+      }
       auto outgoing = admitted ? load(job) : std::nullopt;
       if (!outgoing) {
         ++dropped;
@@ -242,6 +281,7 @@ class PutQueue::Call final : public LaneCall {
   void make_way(std::vector<Outgoing>& values, const StoreCapabilities& can,
                 const StoreContext& context) {
     std::vector<EmbeddingKey> keys;
+    keys.reserve(values.size());
     for (const Outgoing& value : values) keys.push_back(value.job->value->header.key);
     std::vector<StoreResult> gone(keys.size(), {StoreStatus::unsupported});
     if (can.can_remove) {
@@ -269,6 +309,7 @@ class PutQueue::Call final : public LaneCall {
       if (!results[i].ok()) continue;
       bytes += values[i].job->bytes;
       tier.mark_good(values[i].job->value->header.key);
+      values[i].job->claim.was_stored();
     }
     tier.puts().record(results, bytes, took);
     tier.report(Tier::Direction::writes, Tier::is_fault(results));
@@ -293,20 +334,29 @@ class PutQueue::Call final : public LaneCall {
 PutQueue::PutQueue(std::shared_ptr<CacheCore> core, std::shared_ptr<Tier> tier,
                    const Options& options)
     : state_(std::make_shared<State>(std::move(core), std::move(tier), options)),
-      lane_(options.threads, std::numeric_limits<std::size_t>::max()) {}
+      lane_(options.threads, std::numeric_limits<std::size_t>::max()) {
+  if (options.delay.count() > 0) {
+    delayer_ = std::jthread([this](const std::stop_token& stop) { delay(stop); });
+  }
+}
 
-void PutQueue::add(std::shared_ptr<PutValue> value) {
+void PutQueue::add(std::shared_ptr<PutValue> value, ClaimHold claim) {
   const std::uint64_t bytes = value->header.value_bytes();
+  State::Job job{std::move(value), bytes, false, std::move(claim), {}};
   std::deque<State::Job> given_up;  // freed after the lock
   std::lock_guard lock(state_->mutex);
-  const bool fits =
-      state_->queued.empty() || state_->queued_bytes + bytes <= state_->options.max_bytes;
-  if (!fits) {
+  if (!state_->fits(bytes)) {
     ++state_->dropped;
     return;
   }
-  state_->queued.push_back({std::move(value), bytes, false});
-  state_->queued_bytes += bytes;
+  if (delayer_.joinable()) {
+    job.due = Clock::now() + state_->options.delay;
+    state_->waiting_bytes += bytes;
+    state_->waiting.push_back(std::move(job));
+    state_->waits.notify_all();
+    return;
+  }
+  state_->queue(std::move(job));
   if (lane_.submit(std::make_shared<Call>(state_)) == Lane::Submitted::yes) return;
   // Every thread is stuck: what waits would only keep pages pinned.
   given_up.swap(state_->queued);
@@ -314,18 +364,75 @@ void PutQueue::add(std::shared_ptr<PutValue> value) {
   state_->dropped += given_up.size();
 }
 
+template <typename Enough>
+void PutQueue::send_waiting(Enough enough) {
+  std::deque<State::Job> given_up;  // freed after the lock
+  std::lock_guard lock(state_->mutex);
+  while (!state_->waiting.empty() && !enough()) {
+    State::Job job = std::move(state_->waiting.front());
+    state_->waiting.pop_front();
+    state_->waiting_bytes -= job.bytes;
+    state_->queue(std::move(job));
+    if (lane_.submit(std::make_shared<Call>(state_)) == Lane::Submitted::yes) continue;
+    state_->dropped += state_->queued.size();
+    std::ranges::move(state_->queued, std::back_inserter(given_up));
+    state_->queued.clear();
+    state_->queued_bytes = 0;
+  }
+}
+
+void PutQueue::delay(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    {
+      std::unique_lock lock(state_->mutex);
+      const auto any = [this] { return !state_->waiting.empty(); };
+      if (!state_->waits.wait(lock, stop, any)) return;
+      // A copy: the wait looks at it while others may move the jobs.
+      const Clock::time_point due = state_->waiting.front().due;
+      state_->waits.wait_until(
+          lock, stop, due, [this] { return state_->waiting.empty() || state_->too_many_wait(); });
+    }
+    if (stop.stop_requested()) return;
+    send_waiting(
+        [this] { return state_->waiting.front().due > Clock::now() && !state_->too_many_wait(); });
+  }
+}
+
+bool PutQueue::wait_idle(Clock::time_point deadline) {
+  send_waiting([] { return false; });
+  return lane_.wait_idle(deadline);
+}
+
+bool PutQueue::shut_down(Clock::time_point bound) {
+  delayer_ = {};
+  std::deque<State::Job> never_sent;  // freed after the lock
+  {
+    std::lock_guard lock(state_->mutex);
+    never_sent.swap(state_->waiting);
+    state_->waiting_bytes = 0;
+    never_sent.insert(never_sent.end(), std::make_move_iterator(state_->queued.begin()),
+                      std::make_move_iterator(state_->queued.end()));
+    state_->queued.clear();
+    state_->queued_bytes = 0;
+  }
+  return lane_.shut_down(bound);
+}
+
 void PutQueue::revoke(const std::function<bool(const PutValue&)>& which) {
   std::deque<State::Job> forgotten;
+  const auto forget = [&](std::deque<State::Job>& jobs, std::uint64_t& bytes) {
+    const auto first = std::stable_partition(
+        jobs.begin(), jobs.end(), [&](const State::Job& job) { return !which(*job.value); });
+    for (auto job = first; job != jobs.end(); ++job) {
+      bytes -= job->bytes;
+      forgotten.push_back(std::move(*job));
+    }
+    jobs.erase(first, jobs.end());
+  };
   std::lock_guard lock(state_->mutex);
   for (State::Job& job : state_->running) job.revoked = job.revoked || which(*job.value);
-  const auto first =
-      std::stable_partition(state_->queued.begin(), state_->queued.end(),
-                            [&](const State::Job& job) { return !which(*job.value); });
-  for (auto job = first; job != state_->queued.end(); ++job) {
-    state_->queued_bytes -= job->bytes;
-    forgotten.push_back(std::move(*job));
-  }
-  state_->queued.erase(first, state_->queued.end());
+  forget(state_->waiting, state_->waiting_bytes);
+  forget(state_->queued, state_->queued_bytes);
 }
 
 bool PutQueue::wait_gone(const std::function<bool(const PutValue&)>& which,
@@ -339,7 +446,12 @@ bool PutQueue::wait_gone(const std::function<bool(const PutValue&)>& which,
 
 std::uint64_t PutQueue::pending() const {
   std::lock_guard lock(state_->mutex);
-  return state_->queued.size() + state_->running.size();
+  return state_->waiting.size() + state_->queued.size() + state_->running.size();
+}
+
+std::uint64_t PutQueue::skipped() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->skipped;
 }
 
 std::uint64_t PutQueue::dropped() const {

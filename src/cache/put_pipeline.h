@@ -4,7 +4,8 @@
 // slot, the entry's pages, and a slot (or staging) with its side data. Values that have no pages
 // (aliases, uncached embeddings) go through staging. Each tier has a queue bounded in bytes; what
 // does not fit is dropped, newest first, and counted. Small values travel several in one store
-// call.
+// call. With a delay (write-behind) a value waits for so long before it is queued, unless what
+// waits exceeds half of the bound: then the oldest goes.
 //
 // Revoking: a flush or a removal revokes what is queued or under way. A queued job is forgotten;
 // one under way is looked at again after its call, and removed from the store where it slipped
@@ -20,9 +21,11 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "cache/cache_core.h"
+#include "cache/claim_keeper.h"
 #include "cache/lane.h"
 #include "cache/tier.h"
 
@@ -36,8 +39,10 @@ struct PutValue {
   std::uint64_t staged_bytes = 0;
   std::vector<std::byte> side;  // of an alias
 
-  // The key under which its rows stand: for an alias, the one it points to.
+  // The key under which its rows stand, and the size of that value: for an alias, of the one it
+  // points to.
   EmbeddingKey stored_under;
+  std::uint64_t stored_bytes = 0;
 };
 
 // Of a published entry; nothing when its rows are on the heap and staging cannot hold them.
@@ -53,25 +58,38 @@ class PutQueue {
     std::uint32_t threads = 2;
     std::uint64_t max_bytes = 0;
     std::chrono::microseconds timeout{0};
+    std::chrono::microseconds delay{0};
+    bool skip_cheap = false;  // what is cheaper to encode than to fetch, when the store is far
   };
 
   PutQueue(std::shared_ptr<CacheCore> core, std::shared_ptr<Tier> tier, const Options& options);
 
-  void add(std::shared_ptr<PutValue> value);
+  // `claim`: of this value in this tier, if there is one; it is let go when the put has ended.
+  void add(std::shared_ptr<PutValue> value, ClaimHold claim = {});
   void revoke(const std::function<bool(const PutValue&)>& which);
   // True when no job that `which` names is under way any more.
   bool wait_gone(const std::function<bool(const PutValue&)>& which, Clock::time_point deadline);
-  bool wait_idle(Clock::time_point deadline) { return lane_.wait_idle(deadline); }
+  // Nothing waits any longer.
+  bool wait_idle(Clock::time_point deadline);
+  // Drops what waits. True when no call is left behind.
+  bool shut_down(Clock::time_point bound);
 
   Lane& lane() { return lane_; }
   std::uint64_t pending() const;
   std::uint64_t dropped() const;
+  std::uint64_t skipped() const;
 
  private:
   struct State;
   class Call;
+  // The oldest that wait go to the lane, until `enough()`, which is asked under the mutex.
+  template <typename Enough>
+  void send_waiting(Enough enough);
+  void delay(const std::stop_token& stop);
+
   const std::shared_ptr<State> state_;
   Lane lane_;
+  std::jthread delayer_;  // with a delay only; last: ends before the lane
 };
 
 // A store call of an administrator: removing, listing. The caller waits or leaves.

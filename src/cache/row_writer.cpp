@@ -6,7 +6,7 @@
 namespace vitrove {
 namespace {
 
-constexpr std::size_t piece_bytes = 128 * 1024;
+constexpr std::size_t written_at_once = 128 * 1024;
 
 // Hands out room, buffer after buffer.
 class Room {
@@ -45,9 +45,9 @@ WrittenRows write_rows(std::span<const std::byte> rows, std::span<const std::byt
       part = part.subspan(to.size());
     }
   };
-  // Pieces are whole elements: rows are, and nothing else divides them but piece_bytes.
+  // Pieces are whole elements: rows are, and nothing else divides them but written_at_once.
   while (!rows.empty()) {
-    const auto piece = rows.first(std::min(rows.size(), piece_bytes));
+    const auto piece = rows.first(std::min(rows.size(), written_at_once));
     written.finite = written.finite && all_finite(piece, dtype);
     copy(piece);
     rows = rows.subspan(piece.size());

@@ -14,7 +14,9 @@ void StoreCall::run(const std::stop_token& shutdown) noexcept {
   try {
     Answer answer = ask(context);
     if (!settled_.exchange(true)) {
-      stats_.record(answer.results, answer.bytes, Clock::now() - start);
+      const auto took = Clock::now() - start;
+      stats_.record(answer.results, answer.bytes, took);
+      if (!Tier::is_fault(answer.results)) tier().fetch_costs().note(answer.bytes, took);
     }
     results_ = std::move(answer.results);
   } catch (...) {  // out of memory
@@ -36,14 +38,14 @@ bool StoreCall::moved_since(Clock::time_point moment) const noexcept {
   return moved_.load(std::memory_order_relaxed) >= moment.time_since_epoch().count();
 }
 
-ExistCall::ExistCall(CallSite site, std::size_t number, std::vector<EmbeddingKey> keys)
+ExistCall::ExistCall(const CallSite& site, std::size_t number, std::vector<EmbeddingKey> keys)
     : StoreCall(site, number, site.tier->exists(), std::move(keys)) {}
 
 StoreCall::Answer ExistCall::ask(const StoreContext& context) {
   return {tier().exist(keys_, context), 0};
 }
 
-GetCall::GetCall(CallSite site, std::size_t number, std::vector<Item> items)
+GetCall::GetCall(const CallSite& site, std::size_t number, std::vector<Item> items)
     : StoreCall(site, number, site.tier->gets(), keys_of(items)), values_(items.size()) {
   std::uint64_t bytes = 0;
   for (Item& item : items) {
@@ -56,12 +58,14 @@ GetCall::GetCall(CallSite site, std::size_t number, std::vector<Item> items)
 
 std::vector<EmbeddingKey> GetCall::keys_of(const std::vector<Item>& items) {
   std::vector<EmbeddingKey> keys;
+  keys.reserve(items.size());
   for (const Item& item : items) keys.push_back(item.wanted.key);
   return keys;
 }
 
 StoreCall::Answer GetCall::ask(const StoreContext& context) {
   std::vector<MutableBufferList> lists;
+  lists.reserve(landings_.size());
   for (const auto& landing : landings_) lists.push_back(landing->buffers());
   StoreContext watched = context;
   watched.observer = this;

@@ -65,7 +65,7 @@ class StoreCall : public LaneCall {
 
 class ExistCall final : public StoreCall {
  public:
-  ExistCall(CallSite site, std::size_t number, std::vector<EmbeddingKey> keys);
+  ExistCall(const CallSite& site, std::size_t number, std::vector<EmbeddingKey> keys);
 
  private:
   Answer ask(const StoreContext& context) override;
@@ -77,7 +77,7 @@ class GetCall final : public StoreCall, private PieceObserver {
     WantedValue wanted;
     Landing landing;
   };
-  GetCall(CallSite site, std::size_t number, std::vector<Item> items);
+  GetCall(const CallSite& site, std::size_t number, std::vector<Item> items);
 
   // After the group told of the call: the value of each key, and its landing when it is good.
   std::vector<VerifiedValue>& values() { return values_; }

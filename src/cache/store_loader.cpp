@@ -6,8 +6,8 @@
 namespace vitrove {
 namespace {
 
-constexpr std::uint64_t batch_bytes = std::uint64_t{4} << 20;
-constexpr std::size_t batch_keys = 16;
+constexpr std::uint64_t get_batch_bytes = std::uint64_t{4} << 20;
+constexpr std::size_t get_batch_keys = 16;
 // An alias is a header and a few dozen bytes; nothing smaller than a row is read into pages.
 constexpr std::uint64_t max_alias_payload = 4096;
 
@@ -87,6 +87,7 @@ void StoreLoader::visit(Visit& tour) {
 
 std::vector<StoreResult> StoreLoader::ask_sizes(Visit& tour, bool& answered) {
   std::vector<EmbeddingKey> keys;
+  keys.reserve(tour.asked.size());
   for (const std::size_t i : tour.asked) keys.push_back(tour.items[i].wanted.key);
   const auto call = std::make_shared<ExistCall>(tour.site, 0, std::move(keys));
   call->set_deadline(tour.budget.store_deadline());
@@ -131,7 +132,8 @@ std::optional<Landing> StoreLoader::find_landing(const WantedValue& wanted,
     const std::uint64_t row_bytes =
         wanted.expected ? std::uint64_t{wanted.expected->dim} * element_size(wanted.expected->dtype)
                         : std::min(payload, core_->pool().page_bytes());
-    if (auto landing = Landing::in_pages(*core_, payload, row_bytes)) return landing;
+    const auto modality = wanted.expected ? std::optional(wanted.expected->modality) : std::nullopt;
+    if (auto landing = Landing::in_pages(*core_, payload, row_bytes, modality)) return landing;
   }
   return Landing::in_staging(*core_, payload);
 }
@@ -151,7 +153,7 @@ void StoreLoader::fetch(Visit& tour, std::vector<GetCall::Item> values,
     std::vector<GetCall::Item> batch;
     std::uint64_t bytes = 0;
     const std::size_t begin = first;
-    while (first < values.size() && batch.size() < batch_keys && bytes < batch_bytes) {
+    while (first < values.size() && batch.size() < get_batch_keys && bytes < get_batch_bytes) {
       bytes += values[first].landing.value_bytes();
       batch.push_back(std::move(values[first++]));
     }
@@ -241,7 +243,7 @@ EntryPin adopt(CacheCore& core, LoadedValue loaded) {
   // The rows lie across runs, or there was no room for them with what follows them.
   std::vector<std::byte> rows = landing.copy_payload(header.payload_bytes());
   if (landing.in_pages()) core.pool().release(landing.take_pages());
-  if (auto runs = core.allocate(header.payload_bytes(), header.row_bytes())) {
+  if (auto runs = core.allocate(header.payload_bytes(), header.row_bytes(), header.modality)) {
     PageLease pages(core.pool(), std::move(*runs));
     core.pool().copy_in(pages.runs(), 0, rows);
     return core.make_pooled(header, std::move(side), pages.take());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 
 namespace vitrove {
 namespace {
@@ -17,27 +18,35 @@ std::uint64_t max_queued_bytes(const ControllerOptions& options) {
 }  // namespace
 
 StoreTiers::StoreTiers(const std::shared_ptr<CacheCore>& core, const ControllerOptions& options,
-                       std::span<const std::shared_ptr<EmbeddingStore>> stores) {
+                       std::span<const std::shared_ptr<EmbeddingStore>> stores)
+    : never_puts_(options.write_policy == WritePolicy::never) {
   std::map<std::string, int> names;
   for (const auto& store : stores) {
     std::string name(store->name());
     if (const int earlier = names[name]++; earlier > 0) name += "#" + std::to_string(earlier);
     auto tier = std::make_shared<Tier>(store, name,
                                        TierOptions{options.breaker_faults, options.breaker_pause});
-    const PutQueue::Options puts{options.put_threads, max_queued_bytes(options),
-                                 options.put_timeout};
+    const bool is_behind = options.write_policy == WritePolicy::behind;
+    const PutQueue::Options puts{
+        options.put_threads, max_queued_bytes(options), options.put_timeout,
+        is_behind ? options.write_behind_delay : std::chrono::microseconds(0),
+        options.skip_cheap_puts};
     puts_.push_back(std::make_unique<PutQueue>(core, tier, puts));
     reads_.push_back(
         {std::move(tier), std::make_unique<Lane>(options.get_threads, options.max_pending_gets)});
   }
 }
 
-void StoreTiers::put(const std::shared_ptr<PutValue>& value, std::size_t tiers) {
+void StoreTiers::put(const std::shared_ptr<PutValue>& value, std::size_t tiers, ClaimHold claim) {
+  if (never_puts_) return;
   if (value == nullptr) {
     unstaged_.fetch_add(tiers, std::memory_order_relaxed);
     return;
   }
-  for (std::size_t number = 0; number < tiers; ++number) puts_[number]->add(value);
+  for (std::size_t number = 0; number < tiers; ++number) {
+    const bool is_claimed = claim && claim.tier() == number;
+    puts_[number]->add(value, is_claimed ? std::exchange(claim, {}) : ClaimHold());
+  }
 }
 
 void StoreTiers::revoke(const std::function<bool(const PutValue&)>& which) {
@@ -57,7 +66,7 @@ bool StoreTiers::wait_idle(Clock::time_point deadline) {
 bool StoreTiers::shut_down(Clock::time_point bound) {
   bool all_ended = true;
   for (const ReadTier& read : reads_) all_ended = read.lane->shut_down(bound) && all_ended;
-  for (const auto& queue : puts_) all_ended = queue->lane().shut_down(bound) && all_ended;
+  for (const auto& queue : puts_) all_ended = queue->shut_down(bound) && all_ended;
   return all_ended;
 }
 
@@ -80,6 +89,12 @@ std::uint64_t StoreTiers::quarantined_bytes() const {
   for (const ReadTier& read : reads_) bytes += read.lane->load(now).quarantined_bytes;
   for (const auto& queue : puts_) bytes += queue->lane().load(now).quarantined_bytes;
   return bytes;
+}
+
+std::uint64_t StoreTiers::puts_skipped() const {
+  std::uint64_t skipped = 0;
+  for (const auto& queue : puts_) skipped += queue->skipped();
+  return skipped;
 }
 
 std::uint64_t StoreTiers::puts_dropped() const {

@@ -90,6 +90,29 @@ StoreResult Tier::list(const ListOptions& options,
       1, [&] { return std::vector<StoreResult>{store_->list(options, visit, context)}; })[0];
 }
 
+StoreResult Tier::claim(const EmbeddingKey& key, std::chrono::milliseconds ttl, ClaimToken& token,
+                        const StoreContext& context) {
+  return guarded(
+      1, [&] { return std::vector<StoreResult>{store_->claim(key, ttl, token, context)}; })[0];
+}
+
+StoreResult Tier::renew(const EmbeddingKey& key, const ClaimToken& token,
+                        std::chrono::milliseconds ttl, const StoreContext& context) {
+  return guarded(
+      1, [&] { return std::vector<StoreResult>{store_->renew(key, token, ttl, context)}; })[0];
+}
+
+StoreResult Tier::release(const EmbeddingKey& key, const ClaimToken& token, ClaimOutcome outcome,
+                          const StoreContext& context) {
+  return guarded(1, [&] {
+    return std::vector<StoreResult>{store_->release(key, token, outcome, context)};
+  })[0];
+}
+
+bool Tier::is_paused(Direction direction) const {
+  return (direction == Direction::reads ? read_breaker_ : write_breaker_).is_open();
+}
+
 bool Tier::admit(Direction direction) { return breaker(direction).admit(Clock::now()); }
 
 void Tier::report(Direction direction, bool fault) {

@@ -20,6 +20,7 @@
 
 #include "base/log.h"
 #include "cache/breaker.h"
+#include "cache/fetch_costs.h"
 #include "cache/op_stats.h"
 #include "vitrove/embedding_store.h"
 
@@ -51,11 +52,19 @@ class Tier {
                                std::span<const ConstBufferList> buffers, PutMode mode,
                                const StoreContext& context);
   std::vector<StoreResult> remove(std::span<const EmbeddingKey> keys, const StoreContext& context);
+  StoreResult claim(const EmbeddingKey& key, std::chrono::milliseconds ttl, ClaimToken& token,
+                    const StoreContext& context);
+  StoreResult renew(const EmbeddingKey& key, const ClaimToken& token, std::chrono::milliseconds ttl,
+                    const StoreContext& context);
+  StoreResult release(const EmbeddingKey& key, const ClaimToken& token, ClaimOutcome outcome,
+                      const StoreContext& context);
   StoreResult list(const ListOptions& options, const std::function<bool(const ListedValue&)>& visit,
                    const StoreContext& context);
 
   // Whether the breaker lets a visit through; who is let through reports the verdict.
   bool admit(Direction direction);
+  // Whether it would be let through now, without being so.
+  bool is_paused(Direction direction) const;
   void report(Direction direction, bool fault);
   // A call is a fault of the store when no key got a proper answer.
   static bool is_fault(std::span<const StoreResult> results);
@@ -71,6 +80,9 @@ class Tier {
 
   // Puts that the store would refuse, and is not asked for. Counted; said once.
   void skipped_too_large(std::size_t values, std::uint64_t limit);
+
+  // What its gets take.
+  FetchCosts& fetch_costs() { return fetch_costs_; }
 
   OpStats& gets() { return gets_; }
   OpStats& puts() { return puts_; }
@@ -92,6 +104,7 @@ class Tier {
   LogThrottle throttle_{std::chrono::seconds(10)};
   std::atomic<bool> said_too_large_{false};
   OpStats gets_, puts_, exists_, removes_;
+  FetchCosts fetch_costs_;
 
   mutable std::mutex bad_mutex_;
   std::unordered_map<EmbeddingKey, Clock::time_point> bad_;  // until when to avoid it

@@ -8,7 +8,7 @@ namespace vitrove {
 namespace {
 
 // Large enough for the checksum's speed, small enough for the second-level cache.
-constexpr std::size_t piece_bytes = 256 * 1024;
+constexpr std::size_t verified_at_once = 256 * 1024;
 
 }  // namespace
 
@@ -84,7 +84,7 @@ Reject ValueVerifier::check_header() {
 
 void ValueVerifier::take_payload(ConstBuffer piece) {
   while (!piece.empty()) {
-    const ConstBuffer hot = piece.first(std::min(piece.size(), piece_bytes));
+    const ConstBuffer hot = piece.first(std::min(piece.size(), verified_at_once));
     checksum_.update(hot);
     const ConstBuffer rows = hot.first(std::min<std::uint64_t>(hot.size(), rows_left_));
     scan_.update(rows);

@@ -27,5 +27,10 @@ void add_rm(CLI::App& app, int& exit_code);
 void add_flush(CLI::App& app, int& exit_code);
 void add_stats(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
+void add_bench(CLI::App& app, int& exit_code);
+
+// Of `bench`.
+void add_bench_store(CLI::App& bench, int& exit_code);
+void add_bench_trace(CLI::App& bench, int& exit_code);
 
 }  // namespace vitrove::cli

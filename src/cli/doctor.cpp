@@ -13,6 +13,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/store_access.h"
+#include "cli/store_advice.h"
 #include "vitrove/embedding_store_factory.h"
 #include "vitrove/encoder.h"
 #include "vitrove/error.h"
@@ -102,14 +103,18 @@ Finding check_store(const std::string& what, const std::string& url) {
   if (!trouble.empty()) {
     finding.state = Finding::State::bad;
     finding.says = trouble + (health.detail.empty() ? "" : "; " + health.detail);
+    const std::string_view advice = advice_for(store->name(), finding.says);
+    if (!advice.empty()) finding.says += ". " + std::string(advice);
     return finding;
   }
   finding.says = store->capabilities().can_remove
                      ? "put, get and remove work"
                      : "put and get work; it cannot remove, so a value of 1 KiB stays";
-  if (health.bytes && health.capacity)
-    finding.says +=
-        "; " + format_bytes(*health.bytes) + " of " + format_bytes(*health.capacity) + " used";
+  if (health.bytes) {
+    finding.says += "; " + format_bytes(*health.bytes);
+    if (health.capacity) finding.says += " of " + format_bytes(*health.capacity);
+    finding.says += " used";
+  }
   if (!health.detail.empty()) finding.says += "; " + health.detail;
   if (health.state != StoreState::ready) finding.state = Finding::State::warning;
   return finding;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/log.h"
 #include "cli/commands.h"
 #include "cli/option_sources.h"
 #include "vitrove/error.h"
@@ -15,14 +16,21 @@ namespace {
 
 constexpr const char* description =
     "Vitrove: encode each image of a cluster once.\n"
-    "Every option can also stand in the environment (--pool-size is VITROVE_POOL_SIZE) or, for\n"
-    "serve, in a TOML file given by --config; flags win over the environment, and that over the "
-    "file.";
+    "Every option can also stand in the environment (--pool-size is VITROVE_POOL_SIZE) or in a\n"
+    "TOML file given by --config; flags win over the environment, and that over the file.";
 
 bool knows(const CLI::App& app, std::string_view command) {
   const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
   return std::ranges::any_of(
       commands, [command](const CLI::App* each) { return each->get_name() == command; });
+}
+
+// To all that are no groups of others.
+void add_config_option(CLI::App& command) {
+  const auto inner = command.get_subcommands({});
+  for (CLI::App* each : inner) add_config_option(*each);
+  if (inner.empty())
+    command.add_option("--config", "TOML file with these options")->type_name("FILE");
 }
 
 int run(int argc, char** argv) {
@@ -39,6 +47,9 @@ int run(int argc, char** argv) {
   add_flush(app, exit_code);
   add_stats(app, exit_code);
   add_doctor(app, exit_code);
+  add_bench(app, exit_code);
+
+  add_config_option(app);
 
   // Before --help can hide it.
   if (argc > 1 && argv[1][0] != '-' && !knows(app, argv[1])) {
@@ -79,6 +90,8 @@ int main(int argc, char** argv) {
   // Set before there is a second thread; whoever wants the reports sets it to 0.
   ::setenv("ORT_DISABLE_TELEMETRY", "1", 0);  // NOLINT(concurrency-mt-unsafe)
   try {
+    // Standard output is for results; `serve` sets its own level.
+    vitrove::set_up_logging(spdlog::level::warn, vitrove::LogFormat::text);
     return vitrove::cli::run(argc, argv);
   } catch (const vitrove::Error& error) {
     std::fprintf(stderr, "vitrove: %s\n", error.what());

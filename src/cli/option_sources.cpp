@@ -6,6 +6,7 @@
 #include <charconv>
 #include <filesystem>
 #include <sstream>
+#include <string_view>
 #include <system_error>
 
 #include <CLI/CLI.hpp>
@@ -120,11 +121,31 @@ std::optional<std::string> config_path(const Words& words) {
   return environment("VITROVE_CONFIG");
 }
 
-const CLI::App* chosen_subcommand(const CLI::App& app, const Words& words) {
-  if (words.empty()) return nullptr;
-  for (const CLI::App* command : app.get_subcommands({}))
-    if (command->get_name() == words.front()) return command;
-  return nullptr;
+using Commands = std::vector<CLI::App*>;
+
+CLI::App* subcommand(CLI::App& group, std::string_view name) {
+  const auto named =
+      group.get_subcommands([name](const CLI::App* each) { return each->get_name() == name; });
+  return named.empty() ? nullptr : named.front();
+}
+
+// The commands that the first words name, each one of the last: "serve", or "bench" and "store".
+Commands chosen_commands(CLI::App& app, const Words& words) {
+  Commands chosen;
+  CLI::App* command = &app;
+  for (const std::string& word : words) {
+    command = subcommand(*command, word);
+    if (command == nullptr) break;
+    chosen.push_back(command);
+  }
+  return chosen;
+}
+
+bool any_command_knows(const CLI::App& group, const std::string& option) {
+  return std::ranges::any_of(group.get_subcommands({}), [&](const CLI::App* command) {
+    return command->get_option_no_throw("--" + option) != nullptr ||
+           any_command_knows(*command, option);
+  });
 }
 
 // The first of the option's long names that is set.
@@ -139,29 +160,106 @@ void add_environment(Words& out, const CLI::Option& option) {
   }
 }
 
-void add_file(Words& out, const CLI::App& command, const toml::table& table,
-              const Words& already_given) {
-  for (const auto& [key, node] : table) {
-    const std::string name(key.str());
-    if (node.is_table()) {
-      if (name == command.get_name()) add_file(out, command, *node.as_table(), already_given);
-      continue;  // tables of other subcommands are theirs
+// What a configuration file says to one command: the command's own table first, then those of the
+// groups that it is in, then the top; and of an option's names in one table, the first.
+class ConfigFile {
+ public:
+  ConfigFile(CLI::App& app, const Commands& commands)
+      : app_(app), commands_(commands), command_(*commands.back()) {}
+
+  // Of options that were not given otherwise.
+  Words words_of(const toml::table& file, const Words& already_given) {
+    tables_.push_back(&file);
+    check_tables(app_, file);
+    for (std::size_t i = 0; i < commands_.size(); ++i) {
+      const toml::node* inner = tables_.back()->get(commands_[i]->get_name());
+      if (inner == nullptr || !inner->is_table()) break;
+      tables_.push_back(inner->as_table());
+      check_tables(*commands_[i], *tables_.back());
     }
-    const CLI::Option* option = command.get_option_no_throw("--" + name);
-    if (option == nullptr || name == "config" || name == "help")
-      throw Error(ErrorCode::invalid_argument, "configuration file: unknown option '" + name +
-                                                   "'; 'vitrove " + command.get_name() +
-                                                   " --help' lists them");
-    if (!is_given(already_given, *option))
-      append(out, *option, name, toml_values(node, name), "configuration file: '" + name + "'");
+    Words words;
+    for (const CLI::Option* option : command_.get_options())
+      if (!is_given(already_given, *option)) add(words, *option);
+    return words;
   }
+
+ private:
+  bool is_own(const toml::table& table) const {
+    return tables_.size() == commands_.size() + 1 && &table == tables_.back();
+  }
+  static bool is_reserved(const std::string& name) { return name == "config" || name == "help"; }
+  bool knows(const std::string& name) const {
+    return !is_reserved(name) && command_.get_option_no_throw("--" + name) != nullptr;
+  }
+
+  std::string full_name() const {
+    std::string name;
+    for (const CLI::App* command : commands_)
+      name += (name.empty() ? "" : " ") + command->get_name();
+    return name;
+  }
+
+  // `group`: whose table it is. What only others know is their business.
+  void check_tables(CLI::App& group, const toml::table& table) const {
+    for (const auto& [key, node] : table) {
+      const std::string name(key.str());
+      if (node.is_table()) {
+        if (subcommand(group, name) == nullptr)
+          throw Error(ErrorCode::invalid_argument,
+                      "configuration file: there is no command for the table '" + name + "'");
+        continue;
+      }
+      const bool is_others = !is_own(table) && !is_reserved(name) && any_command_knows(group, name);
+      if (!knows(name) && !is_others)
+        throw Error(ErrorCode::invalid_argument, "configuration file: unknown option '" + name +
+                                                     "'; 'vitrove " + full_name() +
+                                                     " --help' lists them");
+    }
+  }
+
+  void add(Words& words, const CLI::Option& option) const {
+    for (auto table = tables_.rbegin(); table != tables_.rend(); ++table) {
+      for (const std::string& name : option.get_lnames()) {
+        const toml::node* node = (*table)->get(name);
+        if (node == nullptr || node->is_table()) continue;
+        const std::vector<std::string> values = toml_values(*node, name);
+        // Meant for commands that take several. Which one another should take, who knows.
+        if (values.size() > 1 && !is_repeatable(option) && !is_own(**table)) return;
+        return append(words, option, name, values, "configuration file: '" + name + "'");
+      }
+    }
+  }
+
+  CLI::App& app_;
+  const Commands& commands_;
+  const CLI::App& command_;
+  std::vector<const toml::table*> tables_;  // the top, and inwards
+};
+
+// The parser splits a value in brackets into a list. With this before it, it does not.
+constexpr char as_written = '\x01';
+
+bool needs_mark(std::string_view value) {
+  return value.starts_with('[') || value.starts_with(as_written);
+}
+
+void mark(std::string& word) {
+  const std::size_t equals = word.starts_with("--") ? word.find('=') : std::string::npos;
+  const std::size_t begin = equals == std::string::npos ? 0 : equals + 1;
+  if (needs_mark(std::string_view(word).substr(begin))) word.insert(begin, 1, as_written);
+}
+
+std::string unmarked(std::string value) {
+  if (value.starts_with(as_written)) value.erase(0, 1);
+  return value;
 }
 
 }  // namespace
 
-std::vector<std::string> with_option_sources(const CLI::App& app, Words words) {
-  const CLI::App* command = chosen_subcommand(app, words);
-  if (command == nullptr) return words;
+std::vector<std::string> with_option_sources(CLI::App& app, Words words) {
+  const Commands commands = chosen_commands(app, words);
+  if (commands.empty()) return words;
+  CLI::App* command = commands.back();
 
   Words extra;
   for (const CLI::Option* option : command->get_options()) {
@@ -172,10 +270,14 @@ std::vector<std::string> with_option_sources(const CLI::App& app, Words words) {
     if (const auto path = config_path(words)) {
       Words given = words;
       given.insert(given.end(), extra.begin(), extra.end());
-      add_file(extra, *command, read_toml(*path), given);
+      const Words from_file = ConfigFile(app, commands).words_of(read_toml(*path), given);
+      extra.insert(extra.end(), from_file.begin(), from_file.end());
     }
   }
-  words.insert(words.begin() + 1, extra.begin(), extra.end());
+  const auto first_option = static_cast<std::ptrdiff_t>(commands.size());
+  words.insert(words.begin() + first_option, extra.begin(), extra.end());
+  std::for_each(words.begin() + first_option, words.end(), mark);
+  for (CLI::Option* option : command->get_options()) option->transform(unmarked);
   return words;
 }
 

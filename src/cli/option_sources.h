@@ -6,9 +6,13 @@
 //   --store A --store B   VITROVE_STORE="A B"         store = ["A", "B"]
 //   --pin-memory          VITROVE_PIN_MEMORY=1        pin-memory = true
 //
-// An option with several names may be given by any of them everywhere. The file's keys may stand at
-// the top or in a table named like the subcommand. Unknown keys are Error{invalid_argument}; so is
-// a VITROVE_ variable with a bad value, but not an unknown one.
+// An option with several names may be given by any of them everywhere. The file's keys may stand in
+// a table named like the subcommand ([serve], [bench.store]), or at the top for every subcommand
+// that knows them; the table wins. A list of several at the top is for subcommands that take
+// several, and overlooked by others. Keys and tables that none knows are Error{invalid_argument};
+// so is a VITROVE_ variable with a bad value, but not an unknown one.
+//
+// A value is taken as it is written: "[a,b]" is one text and no list.
 #pragma once
 
 #include <string>
@@ -20,7 +24,8 @@ class App;
 
 namespace vitrove::cli {
 
-// `words`: the command line without the program's name. Throws Error.
-std::vector<std::string> with_option_sources(const CLI::App& app, std::vector<std::string> words);
+// `words`: the command line without the program's name. Gives what `app` is to parse next, whose
+// options are prepared for that. Throws Error.
+std::vector<std::string> with_option_sources(CLI::App& app, std::vector<std::string> words);
 
 }  // namespace vitrove::cli

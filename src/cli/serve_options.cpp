@@ -17,6 +17,13 @@ std::string joined(std::span<const std::string_view> names) {
   return text;
 }
 
+WritePolicy parse_write_policy(std::string_view text) {
+  for (const auto policy : {WritePolicy::behind, WritePolicy::never}) {
+    if (text == to_string(policy)) return policy;
+  }
+  return WritePolicy::through;
+}
+
 }  // namespace
 
 void add_model_options(CLI::App& app, ServerConfig& config) {
@@ -68,6 +75,11 @@ void add_cache_options(CLI::App& app, ServerConfig& config) {
                  "which entry goes first: " + joined(eviction_policies()))
       ->capture_default_str()
       ->group(group);
+  app.add_option("--modality-share", config.modality_shares,
+                 "least and most part of the pool that a modality may hold, repeatable: "
+                 "image=0.2:0.8; a part left out is 0 or 1")
+      ->type_name("MODALITY=LEAST:MOST")
+      ->group(group);
   app.add_flag(
          "--no-eviction", [&config](std::int64_t) { config.enable_eviction = false; },
          "never evict: what does not fit is returned uncached")
@@ -77,13 +89,41 @@ void add_cache_options(CLI::App& app, ServerConfig& config) {
       ->capture_default_str()
       ->check(CLI::Range(1U, std::numeric_limits<std::uint32_t>::max()))
       ->group(group);
-  app.add_flag("--pin-memory", config.pin_memory, "lock the pool in memory")->group(group);
+  app.add_flag("--pin-memory", config.pin_memory,
+               "lock the pool in memory, and register it with CUDA where that is installed")
+      ->group(group);
   app.add_flag("--huge-pages", config.huge_pages, "ask for huge pages")->group(group);
+  app.add_option("--numa-node", config.numa_node, "lay the pool on this NUMA node")
+      ->type_name("N")
+      ->group(group);
   add_duration(app, "--store-timeout", config.store_timeout,
                "what a lookup over all stores may take, plus its bytes over --store-min-bandwidth")
       ->group(group);
   add_rate(app, "--store-min-bandwidth", config.store_min_bandwidth,
            "slowest transfer that is not a fault")
+      ->group(group);
+  app.add_flag(
+         "--no-claims", [&config](std::int64_t) { config.claims = false; },
+         "do not ask the store who encodes: servers that share it may encode the same at once")
+      ->group(group);
+  app.add_option_function<std::string>(
+         "--write-policy",
+         [&config](const std::string& text) { config.write_policy = parse_write_policy(text); },
+         "through: what was encoded is put to the stores at once; behind: after "
+         "--write-behind-delay; never: stores are only read")
+      ->check(CLI::IsMember({"through", "behind", "never"}))
+      ->default_str("through")
+      ->group(group);
+  add_duration(app, "--write-behind-delay", config.write_behind_delay,
+               "how long a put waits with --write-policy behind, at most")
+      ->group(group);
+  app.add_option("--put-after-uses", config.put_after_uses,
+                 "uses before an embedding is put; its encode is the first")
+      ->capture_default_str()
+      ->check(CLI::Range(1U, 1'000'000U))
+      ->group(group);
+  app.add_flag("--skip-cheap-puts", config.skip_cheap_puts,
+               "do not put across a network what is cheaper to encode again than to fetch")
       ->group(group);
   app.add_option("--epoch", config.epoch, "raise it to abandon everything written so far")
       ->capture_default_str()
@@ -170,7 +210,7 @@ void add_server_options(CLI::App& app, ServerConfig& config) {
                "from the request to the first byte of its reply")
       ->group(group);
   add_duration(app, "--send-stall-timeout", config.send_stall_timeout,
-               "a reply without progress for so long is given up")
+               "a reply of which less than 256 bytes a second arrive for so long is given up")
       ->group(group);
   add_duration(app, "--stall-timeout", config.stall_timeout,
                "a batch that runs longer makes /ready answer 503")

@@ -1,13 +1,17 @@
 // vitrove flush and stats: a running server's admin routes.
 
+#include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <memory>
+#include <string>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/http_client.h"
 #include "cli/output.h"
+#include "vitrove/units.h"
 
 namespace vitrove::cli {
 namespace {
@@ -67,6 +71,51 @@ void print_nested(const json& value, const std::string& prefix, Table& table) {
   }
 }
 
+std::string percent_or_dash(const json& ratio) {
+  return ratio.is_number() ? std::to_string(std::lround(100 * ratio.get<double>())) + " %" : "-";
+}
+
+std::string seconds_text(const json& seconds) {
+  return format_duration(std::chrono::microseconds(std::llround(seconds.get<double>() * 1e6)));
+}
+
+std::string short_model(const json& model) {
+  constexpr std::size_t enough = 12;
+  return model.is_string() ? model.get<std::string>().substr(0, enough) : "(others)";
+}
+
+void print_models(const json& models) {
+  Table table({"MODALITY", "MODEL", "ENTRIES", "BYTES", "WASTE", "RUNS", "MEAN AGE", "OLDEST",
+               "HITS 1m", "10m", "60m", "SAVED"});
+  for (const json& line : models) {
+    const json& ratios = line.at("hit_ratio");
+    char runs[32];
+    std::snprintf(runs, sizeof runs, "%.2f", line.at("runs_per_entry").get<double>());
+    table.add({line.at("modality"), short_model(line.at("model")), line.at("entries").dump(),
+               format_bytes(line.at("bytes")), format_bytes(line.at("waste_bytes")), runs,
+               seconds_text(line.at("mean_age_seconds")),
+               seconds_text(line.at("oldest_age_seconds")), percent_or_dash(ratios.at("1m")),
+               percent_or_dash(ratios.at("10m")), percent_or_dash(ratios.at("60m")),
+               seconds_text(line.at("saved_seconds"))});
+  }
+  table.print();
+}
+
+void print_top_keys(const json& keys) {
+  Table table({"TOP KEY", "MODALITY", "HITS", "SAVED"});
+  for (const json& line : keys) {
+    table.add({line.at("key"), line.at("modality"), line.at("hits").dump(),
+               seconds_text(line.at("saved_seconds"))});
+  }
+  table.print();
+}
+
+json take_out(json& reply, const char* name) {
+  json part = reply.value(name, json::array());
+  reply.erase(name);
+  return part;
+}
+
 int stats(const ServerArguments& arguments) {
   HttpClient client(arguments.server, arguments.key);
   const std::string body = client.expect("GET", "/stats");
@@ -75,8 +124,20 @@ int stats(const ServerArguments& arguments) {
     return exit_ok;
   }
   Table table({"WHAT", "VALUE"});
-  print_nested(json::parse(body), "", table);
+  json reply = json::parse(body);
+  // These are tables of their own. Servers of before did not have them.
+  const json models = take_out(reply, "models");
+  const json keys = take_out(reply, "top_keys");
+  print_nested(reply, "", table);
   table.print();
+  if (!models.empty()) {
+    std::puts("");
+    print_models(models);
+  }
+  if (!keys.empty()) {
+    std::puts("");
+    print_top_keys(keys);
+  }
   return exit_ok;
 }
 

@@ -29,6 +29,16 @@ struct Job {
   std::stop_token cancel;
   Clock::time_point arrived;
   std::promise<EncodeResult> promise;
+  std::function<void()> on_ready;
+
+  void answer(EncodeResult result) {
+    promise.set_value(std::move(result));
+    if (on_ready) on_ready();
+  }
+  void refuse(const std::exception_ptr& error) {
+    promise.set_exception(error);
+    if (on_ready) on_ready();
+  }
 };
 
 using Jobs = std::vector<Job>;
@@ -146,7 +156,7 @@ void EncodeBatcher::Impl::take_batch() {
 void EncodeBatcher::Impl::drop_cancelled() {
   std::erase_if(queue, [this](Job& job) {
     if (!job.cancel.stop_requested()) return false;
-    job.promise.set_exception(errors.cancelled);
+    job.refuse(errors.cancelled);
     return true;
   });
 }
@@ -198,7 +208,7 @@ void EncodeBatcher::Impl::fail(Job& job, const std::exception_ptr& error) {
     const std::lock_guard lock(mutex);
     ++counters.failures;
   }
-  job.promise.set_exception(error);
+  job.refuse(error);
 }
 
 void EncodeBatcher::Impl::finish(Job& job, EncoderOutput output, std::chrono::microseconds cost) {
@@ -212,7 +222,7 @@ void EncodeBatcher::Impl::finish(Job& job, EncoderOutput output, std::chrono::mi
     const std::lock_guard lock(mutex);
     ++counters.items;
   }
-  job.promise.set_value({std::move(output), cost});
+  job.answer({std::move(output), cost});
 }
 
 // False when the batch failed as a whole and nobody is answered yet.
@@ -248,7 +258,7 @@ void EncodeBatcher::Impl::run() {
   if (batch.size() > 1 && run_together()) return;
   for (Job& job : batch) {
     if (job.cancel.stop_requested()) {
-      job.promise.set_exception(errors.cancelled);
+      job.refuse(errors.cancelled);
     } else {
       run_alone(job);
     }
@@ -279,7 +289,7 @@ EncodeBatcher::~EncodeBatcher() {
   {
     const std::lock_guard lock(impl_->mutex);
     impl_->stopping = true;
-    for (Job& job : impl_->queue) job.promise.set_exception(impl_->errors.shut_down);
+    for (Job& job : impl_->queue) job.refuse(impl_->errors.shut_down);
     impl_->queue.clear();
   }
   impl_->changed.notify_all();
@@ -287,13 +297,15 @@ EncodeBatcher::~EncodeBatcher() {
 }
 
 std::future<EncodeResult> EncodeBatcher::submit(std::shared_ptr<const PreprocessedItem> item,
-                                                std::stop_token cancel) {
+                                                std::stop_token cancel,
+                                                std::function<void()> on_ready) {
   if (!item) throw Error(ErrorCode::invalid_argument, "nothing to encode");
   Job job;
   job.batch_class = impl_->encoder->batch_class(*item);
   job.item = std::move(item);
   job.cancel = std::move(cancel);
   job.arrived = Clock::now();
+  job.on_ready = std::move(on_ready);
   auto future = job.promise.get_future();
   {
     const std::lock_guard lock(impl_->mutex);

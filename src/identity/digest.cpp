@@ -5,6 +5,15 @@
 #include "vitrove/error.h"
 
 namespace vitrove {
+
+// A member of Sha256::Context, so its type has a name outside this file too.
+namespace evp {
+struct Deleter {
+  void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
+};
+using Context = std::unique_ptr<EVP_MD_CTX, Deleter>;
+}  // namespace evp
+
 namespace {
 
 void require(int openssl_result) {
@@ -19,13 +28,8 @@ const EVP_MD* algorithm() {
   return fetched;
 }
 
-struct ContextDeleter {
-  void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
-};
-using EvpContext = std::unique_ptr<EVP_MD_CTX, ContextDeleter>;
-
-EvpContext make_context() {
-  EvpContext context(EVP_MD_CTX_new());
+evp::Context make_context() {
+  evp::Context context(EVP_MD_CTX_new());
   if (!context) throw std::bad_alloc();
   require(EVP_DigestInit_ex2(context.get(), algorithm(), nullptr));
   return context;
@@ -76,7 +80,7 @@ std::optional<Digest256> parse_digest(std::string_view hex) {
 }
 
 Digest256 sha256(std::span<const std::byte> bytes) {
-  thread_local const EvpContext context = make_context();
+  thread_local const evp::Context context = make_context();
   restart(context.get());
   require(EVP_DigestUpdate(context.get(), bytes.data(), bytes.size()));
   return finish_context(context.get());
@@ -85,7 +89,7 @@ Digest256 sha256(std::span<const std::byte> bytes) {
 Digest256 sha256(std::string_view text) { return sha256(std::as_bytes(std::span(text))); }
 
 struct Sha256::Context {
-  EvpContext evp = make_context();
+  evp::Context evp = make_context();
 };
 
 Sha256::Sha256() : context_(std::make_unique<Context>()) {}

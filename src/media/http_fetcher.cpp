@@ -139,17 +139,19 @@ std::optional<HttpFetcher::Failure> HttpFetcher::failure_of(const TransferResult
       return Failure{Error(ErrorCode::cancelled, "cancelled")};
     case TransferEnd::overdue:
       return Failure{overdue(budget)};
+    // As often and as long as for a name that is not there.
     case TransferEnd::denied:
-      return Failure{Error(ErrorCode::forbidden, "this media host is not public", url.for_logs)};
+      return Failure{not_reached("resolves to a private address: " + url.for_logs), true};
     case TransferEnd::too_large: {
       const std::string limit = std::to_string(policy_.max_item_bytes);
       return Failure{Error(ErrorCode::too_large,
                            "the item exceeds the limit of " + limit + " bytes", url.for_logs)};
     }
     case TransferEnd::failed: {
-      const std::string detail = curl_easy_strerror(result.code);
-      return Failure{fetch_error(describe(result.code), detail + ": " + url.for_logs),
-                     is_passing(result.code)};
+      const std::string detail = curl_easy_strerror(result.code) + (": " + url.for_logs);
+      const bool is_unknown = result.code == CURLE_COULDNT_RESOLVE_HOST;
+      if (is_unknown && !rules_.allows_private()) return Failure{not_reached(detail), true};
+      return Failure{fetch_error(describe(result.code), detail), is_passing(result.code)};
     }
     case TransferEnd::complete:
       break;

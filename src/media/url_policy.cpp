@@ -65,6 +65,11 @@ void check_host(const HttpUrl& url, const HostRules& rules) {
 
 }  // namespace
 
+Error not_reached(const std::string& detail) {
+  return Error(ErrorCode::media_fetch_failed,
+               "the media's origin could not be reached, or is not public", detail);
+}
+
 HostRules::HostRules(const std::vector<std::string>& allowed_domains, bool allow_private)
     : allow_private_(allow_private) {
   for (const std::string& domain : allowed_domains) {

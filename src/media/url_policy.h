@@ -12,6 +12,8 @@
 
 #include <curl/curl.h>
 
+#include "vitrove/error.h"
+
 namespace vitrove {
 
 class HostRules {
@@ -41,5 +43,10 @@ struct HttpUrl {
 // Throws Error{invalid_argument} for what is no http(s) URL or holds credentials, Error{forbidden}
 // for a host that the rules exclude.
 HttpUrl parse_http_url(std::string_view text, const HostRules& rules);
+
+// The one answer to names that lead to a private address and to those that lead nowhere, for now
+// perhaps: the difference would tell strangers which names mean something inside. Logs get it with
+// `detail`.
+Error not_reached(const std::string& detail);
 
 }  // namespace vitrove

@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "pool/numa.h"
 #include "vitrove/error.h"
 #include "vitrove/units.h"
 
@@ -53,10 +54,17 @@ Arena::Arena(const ArenaOptions& options) : bytes_(options.bytes) {
                 reason(error));
   }
   seal();
-  if (options.pin_memory) lock();
+  if (options.numa_node) place(*options.numa_node);  // before anything is committed
+  if (options.pin_memory) {
+    lock();
+    register_with_cuda(options.cuda_library);
+  }
 }
 
-Arena::~Arena() { unmap(); }
+Arena::~Arena() {
+  cuda_ = {};  // before the memory goes
+  unmap();
+}
 
 // Leaves errno and nothing else behind when it fails.
 bool Arena::map(std::uint64_t unit, unsigned int memfd_flags) {
@@ -108,6 +116,25 @@ void Arena::seal() {
   if (fcntl(memfd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) return;
   warnings_.push_back("the pool's memory file could not be sealed against resizing (" +
                       reason(errno) + ")");
+}
+
+void Arena::place(std::uint32_t numa_node) {
+  if (const auto reason = prefer_numa_node({data_, mapped_}, numa_node)) {
+    warnings_.push_back("the pool lies where the kernel puts it, not on NUMA node " +
+                        std::to_string(numa_node) + ": " + *reason);
+  }
+}
+
+// Where it works the driver has pinned the memory too, whatever the limit of locked memory is.
+void Arena::register_with_cuda(const std::string& library) {
+  cuda_ = CudaRegistration({data_, mapped_}, library);
+  if (cuda_.is_registered()) {
+    notes_.push_back("the pool is registered with CUDA");
+  } else if (cuda_.is_absent()) {
+    notes_.push_back("the pool is not registered with CUDA: " + cuda_.reason());
+  } else {
+    warnings_.push_back("the pool is not registered with CUDA: " + cuda_.reason());
+  }
 }
 
 void Arena::lock() {

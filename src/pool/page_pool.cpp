@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "pool/arena.h"
+#include "pool/page_guard.h"
 #include "pool/row_layout.h"
 #include "pool/run_allocator.h"
 #include "vitrove/error.h"
@@ -73,7 +74,8 @@ bool is_sound(const PayloadShape& shape) {
 struct PagePool::Impl {
   explicit Impl(const PagePoolOptions& given)
       : options(checked(given)),
-        arena({arena_bytes(options), options.huge_pages, options.pin_memory}),
+        arena({arena_bytes(options), options.huge_pages, options.pin_memory, options.numa_node,
+               options.cuda_library}),
         warnings(arena.warnings()),
         poison_on_free(options.poison_on_free.value_or(poison_by_default)),
         pages(data_pages(options)),
@@ -84,6 +86,12 @@ struct PagePool::Impl {
     free_slots.reserve(options.header_slots);
     for (std::uint32_t i = options.header_slots; i > 0; --i) free_slots.push_back(i - 1);
   }
+  // Whoever maps this address next may use it.
+  ~Impl() {
+    if (ever_poisoned.count > 0) allow_access(run_bytes(ever_poisoned));
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
   std::byte* page_address(std::uint64_t page) const {
     return arena.bytes().data() + page * options.page_bytes;
@@ -92,11 +100,25 @@ struct PagePool::Impl {
   std::optional<PageRuns> allocate(const PayloadShape& shape, std::size_t max_runs) {
     if (!is_sound(shape)) return std::nullopt;
     const std::scoped_lock lock(mutex);
-    return allocate_rows(pages, shape, options.page_bytes, max_runs);
+    auto runs = allocate_rows(pages, shape, options.page_bytes, max_runs);
+    if (runs && poison_on_free) {
+      for (const auto& segment : runs->segments) allow_access(run_bytes(segment.run));
+    }
+    return runs;
   }
 
-  void fill_with_poison(const PageRun& run) const {
-    std::memset(page_address(run.first), static_cast<int>(poison), run.count * options.page_bytes);
+  std::span<std::byte> run_bytes(const PageRun& run) const {
+    return {page_address(run.first), run.count * options.page_bytes};
+  }
+  // Under the mutex.
+  void fill_with_poison(const PageRun& run) {
+    if (run.count == 0) return;
+    fill_and_forbid(run_bytes(run), poison);
+    const bool is_first = ever_poisoned.count == 0;
+    const std::uint32_t end =
+        std::max(run.first + run.count, is_first ? 0 : ever_poisoned.first + ever_poisoned.count);
+    ever_poisoned.first = is_first ? run.first : std::min(run.first, ever_poisoned.first);
+    ever_poisoned.count = end - ever_poisoned.first;
   }
 
   void give_back_staging(const PageRun& run) {
@@ -118,6 +140,9 @@ struct PagePool::Impl {
   RunAllocator pages;
   RunAllocator staging;
   std::vector<std::uint32_t> free_slots;
+  // From the first to the last page that was ever released: a whole arena may be far larger than
+  // what was used of it.
+  PageRun ever_poisoned{0, 0};
 };
 
 PagePool::PagePool(const PagePoolOptions& options) : impl_(std::make_unique<Impl>(options)) {}
@@ -327,6 +352,7 @@ int PagePool::memfd() const { return impl_->arena.memfd(); }
 std::uint64_t PagePool::page_bytes() const { return impl_->options.page_bytes; }
 std::uint64_t PagePool::total_pages() const { return data_pages(impl_->options); }
 const std::vector<std::string>& PagePool::warnings() const { return impl_->warnings; }
+const std::vector<std::string>& PagePool::notes() const { return impl_->arena.notes(); }
 
 std::uint64_t PagePool::free_pages() const {
   const std::scoped_lock lock(impl_->mutex);

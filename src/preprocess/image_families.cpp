@@ -13,9 +13,6 @@ constexpr std::array clip_mean{0.48145466, 0.4578275, 0.40821073};
 constexpr std::array clip_std{0.26862954, 0.26130258, 0.27577711};
 constexpr std::array half{0.5, 0.5, 0.5};
 
-constexpr TargetSize shortest(std::uint32_t edge) { return {edge, 0, 0}; }
-constexpr TargetSize square(std::uint32_t edge) { return {std::nullopt, edge, edge}; }
-
 constexpr std::array families{
     ImageFamily{
         .name = "clip",

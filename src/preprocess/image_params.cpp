@@ -64,9 +64,6 @@ std::array<double, 3> read_channels(const std::string& name, const json& value) 
   return result;
 }
 
-TargetSize shortest(std::uint32_t edge) { return {edge, 0, 0}; }
-TargetSize square(std::uint32_t edge) { return {std::nullopt, edge, edge}; }
-
 std::string describe(SizeRule rule) {
   switch (rule) {
     case SizeRule::exact:

@@ -21,6 +21,8 @@ struct TargetSize {
   std::uint32_t height = 0;  // when there is no shortest_edge
   std::uint32_t width = 0;
 };
+constexpr TargetSize shortest(std::uint32_t edge) { return {edge, 0, 0}; }
+constexpr TargetSize square(std::uint32_t edge) { return {std::nullopt, edge, edge}; }
 
 struct ImageParams {
   bool do_resize = true;

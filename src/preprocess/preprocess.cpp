@@ -83,6 +83,7 @@ std::span<const std::byte> Tensor::bytes() const {
 
 Digest256 PreprocessedItem::feature_digest() const {
   std::vector<FeatureTensor> views;
+  views.reserve(tensors.size());
   for (const Tensor& tensor : tensors) {
     views.push_back({tensor.name, std::string(tensor.dtype()), tensor.shape, tensor.bytes()});
   }

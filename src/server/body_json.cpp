@@ -1,6 +1,7 @@
 #include "server/body_json.h"
 
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <string>
 #include <utility>
@@ -35,6 +36,7 @@ class TreeBuilder {
 
   json take() { return std::move(root_); }
   bool has_too_many() const { return has_too_many_; }
+  bool has_too_large_number() const { return has_too_large_number_; }
 
   bool on_document_begin(error_code&) { return true; }
   bool on_document_end(error_code&) { return true; }
@@ -56,11 +58,12 @@ class TreeBuilder {
   bool on_int64(std::int64_t value, Text, error_code& error) { return number(value, error); }
   bool on_uint64(std::uint64_t value, Text, error_code& error) { return number(value, error); }
   // The parser's own value may be off by one in the last place.
-  bool on_double(double, Text part, error_code& error) {
+  bool on_double(double about, Text part, error_code& error) {
     append(text_, part);
     double value = 0;
     const char* const end = text_.data() + text_.size();
     const auto [rest, fault] = std::from_chars(text_.data(), end, value);
+    if (fault == std::errc::result_out_of_range) return out_of_range(about, error);
     if (fault != std::errc() || rest != end) return stop(error);
     return number(value, error);
   }
@@ -78,6 +81,12 @@ class TreeBuilder {
   static bool stop(error_code& error) {
     error = boost::system::errc::make_error_code(boost::system::errc::value_too_large);
     return false;
+  }
+
+  // What is too small for a double is zero, as for any other reader of JSON.
+  bool out_of_range(double about, error_code& error) {
+    has_too_large_number_ = std::abs(about) > 1;
+    return has_too_large_number_ ? stop(error) : number(std::copysign(0.0, about), error);
   }
 
   template <typename Number>
@@ -112,6 +121,7 @@ class TreeBuilder {
 
   std::size_t values_left_;
   bool has_too_many_ = false;
+  bool has_too_large_number_ = false;
   json root_;
   std::vector<json*> open_;
   std::string key_;
@@ -131,6 +141,9 @@ json parse_body_json(std::string_view text, std::size_t max_values) {
   if (parser.handler().has_too_many()) {
     throw Error(ErrorCode::too_large,
                 "the body has more than " + std::to_string(max_values) + " JSON values");
+  }
+  if (parser.handler().has_too_large_number()) {
+    refuse("a number in the body is larger than a double can hold");
   }
   if (error == boost::json::error::too_deep) refuse("the JSON is nested too deeply");
   if (error || read < text.size()) refuse("the body is not valid JSON");

@@ -17,7 +17,7 @@ namespace vitrove {
 namespace {
 
 // Ordered, so that equal replies are equal bytes and read well.
-using json = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;
 
 constexpr std::size_t tensor_alignment = 8;
 
@@ -28,21 +28,21 @@ bool share_shape(std::span<const EncodedItem> items) {
   });
 }
 
-json grid_json(const SideData& side) {
+Json grid_json(const SideData& side) {
   if (!side.grid) return nullptr;
-  return json::array({side.grid->t, side.grid->h, side.grid->w});
+  return Json::array({side.grid->t, side.grid->h, side.grid->w});
 }
 
-json item_json(const EncodedItem& item, std::uint64_t offset, bool with_dim) {
+Json item_json(const EncodedItem& item, std::uint64_t offset, bool with_dim) {
   const auto& side = item.view.side_data();
-  json entry = {
+  Json entry = {
       {"key", item.key.text()},
       {"modality", to_string(item.modality)},
       {"tokens", item.view.rows()},
       {"offset", offset},
       {"grid", grid_json(side)},
-      {"timestamps", side.timestamps.empty() ? json(nullptr) : json(side.timestamps)},
-      {"seconds_per_grid", side.seconds_per_grid ? json(*side.seconds_per_grid) : json(nullptr)},
+      {"timestamps", side.timestamps.empty() ? Json(nullptr) : Json(side.timestamps)},
+      {"seconds_per_grid", side.seconds_per_grid ? Json(*side.seconds_per_grid) : Json(nullptr)},
       {"source", to_string(item.source)},
       {"encode_ms", static_cast<double>(item.view.encode_cost().count()) / 1000.0}};
   if (with_dim) {
@@ -52,11 +52,11 @@ json item_json(const EncodedItem& item, std::uint64_t offset, bool with_dim) {
   return entry;
 }
 
-json metadata_json(const ReplyFrame& frame, std::span<const EncodedItem> items) {
+Json metadata_json(const ReplyFrame& frame, std::span<const EncodedItem> items) {
   const bool one_shape = share_shape(items);
   std::uint64_t bytes = 0;
   std::uint64_t rows = 0;
-  json entries = json::array();
+  Json entries = Json::array();
   for (const auto& item : items) {
     entries.push_back(item_json(item, one_shape ? rows : 0, !one_shape));
     bytes += item.view.bytes();
@@ -68,8 +68,8 @@ json metadata_json(const ReplyFrame& frame, std::span<const EncodedItem> items) 
           {"part_idx", frame.part_idx},
           {"embedding_size", bytes},
           {"embedding_len", rows},
-          {"embedding_dim", one_shape ? json(first.dim()) : json(nullptr)},
-          {"dtype", one_shape ? json(to_string(first.dtype())) : json(nullptr)},
+          {"embedding_dim", one_shape ? Json(first.dim()) : Json(nullptr)},
+          {"dtype", one_shape ? Json(to_string(first.dtype())) : Json(nullptr)},
           {"items", std::move(entries)}};
 }
 
@@ -85,15 +85,15 @@ std::string_view safetensors_dtype(DType dtype) {
   return "F32";
 }
 
-json tensor_json(const EmbeddingView& view, std::uint64_t rows, std::uint64_t begin,
+Json tensor_json(const EmbeddingView& view, std::uint64_t rows, std::uint64_t begin,
                  std::uint64_t bytes) {
   return {{"dtype", safetensors_dtype(view.dtype())},
-          {"shape", json::array({rows, view.dim()})},
-          {"data_offsets", json::array({begin, begin + bytes})}};
+          {"shape", Json::array({rows, view.dim()})},
+          {"data_offsets", Json::array({begin, begin + bytes})}};
 }
 
-json tensors_json(std::span<const EncodedItem> items) {
-  json tensors = json::object();
+Json tensors_json(std::span<const EncodedItem> items) {
+  Json tensors = Json::object();
   std::uint64_t bytes = 0;
   if (share_shape(items)) {
     std::uint64_t rows = 0;
@@ -114,7 +114,7 @@ json tensors_json(std::span<const EncodedItem> items) {
 
 // Length, JSON, and blanks up to the alignment that readers may map the tensors with.
 std::string safetensors_header(const ReplyFrame& frame, std::span<const EncodedItem> items) {
-  json header = {{"__metadata__", {{"vitrove", metadata_json(frame, items).dump()}}}};
+  Json header = {{"__metadata__", {{"vitrove", metadata_json(frame, items).dump()}}}};
   header.update(tensors_json(items));
   std::string text = header.dump();
   text.append((tensor_alignment - text.size() % tensor_alignment) % tensor_alignment, ' ');

@@ -73,6 +73,7 @@ std::vector<Route> EncodeRoutes::routes() {
                      "/encode",      Lane::service,
                      Access::caller, [this](HttpRequest& request) { return encode(request); }};
   encode_route.quick = [this](HttpRequest& request) { return encode_from_pool(request); };
+  encode_route.quick_body_limit = max_quick_body;
   // A body that could never be held is too large, not one to try again.
   encode_route.body_limit = std::min(config_.max_body_bytes, config_.max_inflight_bytes);
   Route get_route{

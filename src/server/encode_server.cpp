@@ -149,12 +149,10 @@ bool EncodeServer::wait() {
     forced = impl_->force_asked;
   }
   const bool clean = !forced && impl_->listener && impl_->drain();
-  if (clean) {
-    impl_->stop();
-  } else if (impl_->listener) {
-    // What is stuck is not waited for here: the caller may prefer to leave without it.
-    impl_->listener->stop();
-  }
+  // No thread of the pools is waited for here, drained or not: one may be stuck in an encoder's
+  // run, a reload or a store's call that nobody waits for any more, and the caller may prefer to
+  // leave without it.
+  if (impl_->listener) impl_->listener->stop();
   return clean;
 }
 

@@ -41,9 +41,9 @@ class EncodeServer {
 
   void begin_drain();
   void force_stop();
-  // Blocks until the server has ended. True when everything accepted was answered and all puts
-  // were flushed. Else all connections are closed, but work may be stuck, which only the destructor
-  // waits for.
+  // Blocks until the server has ended, for a bounded time after begin_drain(). True when everything
+  // accepted was answered and all puts were flushed. All connections are closed; work that nobody
+  // waits for may still run, and may be stuck: only the destructor waits for it.
   bool wait();
 
   EncodeService& service();

@@ -11,6 +11,7 @@
 #include "media/data_url.h"
 #include "server/item_filler.h"
 #include "server/media_intake.h"
+#include "server/model_retirement.h"
 #include "server/model_slot.h"
 #include "server/task_group.h"
 #include "server/thread_counts.h"
@@ -25,6 +26,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t fetch_threads = 16;
 constexpr std::size_t fetch_helpers_per_request = 8;
+// One in use, and some that end or that requests still use.
+constexpr std::size_t max_living_models = 8;
 
 FetchPolicy fetch_policy(const ServerConfig& config) {
   FetchPolicy policy;
@@ -42,11 +45,18 @@ ControllerOptions controller_options(const ServerConfig& config) {
   options.pool.page_bytes = config.page_size;
   options.pool.pin_memory = config.pin_memory;
   options.pool.huge_pages = config.huge_pages;
+  options.pool.numa_node = config.numa_node;
   options.eviction_policy = config.eviction_policy;
+  options.modality_shares = parse_shares(config);
   options.enable_eviction = config.enable_eviction;
   options.max_eviction_batch = config.max_eviction_batch;
   options.store_timeout = config.store_timeout;
   options.store_min_bandwidth = config.store_min_bandwidth;
+  options.claims = config.claims;
+  options.write_policy = config.write_policy;
+  options.write_behind_delay = config.write_behind_delay;
+  options.put_after_uses = config.put_after_uses;
+  options.skip_cheap_puts = config.skip_cheap_puts;
   return options;
 }
 
@@ -159,6 +169,7 @@ struct EncodeService::Impl {
   ItemFiller filler;
   const std::shared_ptr<EncoderMeter> meter = std::make_shared<EncoderMeter>();
   std::mutex reload_mutex;
+  ModelRetirement retirement;
   mutable std::mutex slot_mutex;
   std::shared_ptr<ModelSlot> current;
   // Last, so that their jobs end before anything they use.
@@ -286,17 +297,24 @@ void EncodeService::Impl::fill_all(const std::shared_ptr<Call>& call, Outcome& o
     throw Error(ErrorCode::not_found, "nothing is cached for this digest", {},
                 static_cast<int>(fill.index));
   }
-  const auto job = [this, call](std::size_t nth) {
-    auto& fill = call->fills[nth];
-    try {
-      fill.reply = filler.fill(*call->slot, call->prepared[fill.index], call->scope,
-                               std::move(fill.ticket), call->context);
-    } catch (const Error& error) {
-      throw error.for_item(static_cast<int>(fill.index));
+  // First what is ours to encode; only then what others are encoding is waited for.
+  for (const auto patience : {ItemFiller::Patience::none, ItemFiller::Patience::wait}) {
+    const auto job = [this, call, patience](std::size_t nth) {
+      auto& fill = call->fills[nth];
+      if (fill.reply) return;
+      try {
+        fill.reply = filler.fill(*call->slot, call->prepared[fill.index], call->scope, fill.ticket,
+                                 call->context, patience);
+      } catch (const Error& error) {
+        throw error.for_item(static_cast<int>(fill.index));
+      }
+    };
+    const auto count = call->fills.size();
+    if (std::ranges::all_of(call->fills, [](const Fill& fill) { return fill.reply.has_value(); })) {
+      break;
     }
-  };
-  const auto count = call->fills.size();
-  TaskGroup::run(fillers, count, count, job, call->stop);
+    TaskGroup::run(fillers, count, count, job, call->stop);
+  }
   for (auto& fill : call->fills) outcome.replies[fill.index] = std::move(fill.reply);
 }
 
@@ -311,8 +329,8 @@ void EncodeService::Impl::join_all(Call& call, Outcome& outcome) {
         continue;
       }
       if (!item.bytes) throw Error(ErrorCode::not_found, "nothing is cached for this digest");
-      outcome.replies[index] = filler.fill(*call.slot, item, call.scope,
-                                           std::get<FillTicket>(std::move(end)), call.context);
+      outcome.replies[index] = filler.fill(*call.slot, item, call.scope, std::get<FillTicket>(end),
+                                           call.context, ItemFiller::Patience::wait);
     } catch (const Error& error) {
       throw error.for_item(static_cast<int>(index));
     }
@@ -333,6 +351,7 @@ std::unique_ptr<EncodeService> EncodeService::from_config(const ServerConfig& co
   auto controller =
       std::make_shared<EmbeddingCacheController>(controller_options(config), std::move(stores));
   for (const auto& warning : controller->pool().warnings()) logger()->warn("pool: {}", warning);
+  for (const auto& note : controller->pool().notes()) logger()->info("pool: {}", note);
   return std::make_unique<EncodeService>(config, std::move(controller), std::move(encoder));
 }
 
@@ -393,7 +412,12 @@ void EncodeService::encode_probe(const RequestContext& context) {
 }
 
 EncoderInfo EncodeService::reload(const std::string& spec) {
-  std::lock_guard lock(impl_->reload_mutex);
+  // Loading may take minutes; whoever asks meanwhile would hold up other calls of operators.
+  const std::unique_lock lock(impl_->reload_mutex, std::try_to_lock);
+  if (!lock) throw Error(ErrorCode::unavailable, "another reload is under way");
+  // One that hangs never ends, and each is a whole model in memory.
+  if (impl_->retirement.living() >= max_living_models)
+    throw Error(ErrorCode::unavailable, "models that were replaced have not ended yet");
   std::shared_ptr<Encoder> encoder = make_encoder(spec, encoder_options(impl_->config));
   EncoderInfo info = encoder->info();
   swap_encoder(std::move(encoder));
@@ -401,8 +425,8 @@ EncoderInfo EncodeService::reload(const std::string& spec) {
 }
 
 void EncodeService::swap_encoder(std::shared_ptr<Encoder> encoder) {
-  auto fresh =
-      std::make_shared<ModelSlot>(std::move(encoder), impl_->meter, batcher_options(impl_->config));
+  auto fresh = impl_->retirement.keep(std::make_unique<ModelSlot>(std::move(encoder), impl_->meter,
+                                                                  batcher_options(impl_->config)));
   std::lock_guard lock(impl_->slot_mutex);
   impl_->current.swap(fresh);
 }

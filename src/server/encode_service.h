@@ -1,8 +1,8 @@
 // EncodeService: the encode pipeline without HTTP (design section 1). The server calls it for each
 // request; `vitrove encode` calls it in its own process.
 //
-//   items -> bytes -> identity -> acquire -> decode -> preprocess -> feature lookup -> batch
-//         -> publish -> replies
+//   items -> bytes -> identity -> acquire -> claim -> decode -> preprocess -> feature lookup
+//         -> batch -> publish -> replies
 //
 // Promises:
 //  - A hit needs no decoding: the key is made from the bytes as received, the resolved parameters

@@ -126,11 +126,27 @@ void HealthMonitor::give(const std::function<void()>& answer) noexcept {
   }
 }
 
+// A sample that is lost makes the next window a little longer.
+void HealthMonitor::note_lookups() noexcept {
+  try {
+    const auto now = Clock::now();
+    if (history_.is_due(now)) history_.sample(now, service_.controller().model_lookups());
+  } catch (const std::exception& error) {
+    try_log_error("the lookups could not be taken down", error.what());
+  }
+}
+
 void HealthMonitor::keep_answering() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    asked_.wait(lock, [this] { return stopping_ || !questions_.empty(); });
-    if (questions_.empty()) return;
+    lock.unlock();
+    note_lookups();
+    lock.lock();
+    asked_.wait_for(lock, period, [this] { return stopping_ || !questions_.empty(); });
+    if (questions_.empty()) {
+      if (stopping_) return;
+      continue;
+    }
     const Question question = std::move(questions_.front());
     questions_.pop_front();
     looked_.wait_until(lock, question.patience,

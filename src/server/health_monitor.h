@@ -1,6 +1,7 @@
 // HealthMonitor: looks at the stores once a second and whenever somebody asks, on a thread of its
 // own. Who asks is answered after a fresh look, or from the last one when a store takes its time:
-// /health answers in milliseconds even when a store does not answer at all.
+// /health answers in milliseconds even when a store does not answer at all. The thread that
+// answers, and never waits for a store, also takes down how lookups grow.
 #pragma once
 
 #include <chrono>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "server/encode_service.h"
+#include "server/hit_history.h"
 
 namespace vitrove {
 
@@ -47,6 +49,7 @@ class HealthMonitor {
   std::vector<StoreSummary> stores() const;
   // True when a store is not ready, or the last look is overdue.
   bool is_degraded() const;
+  const HitHistory& history() const { return history_; }
 
  private:
   struct Question {
@@ -59,8 +62,10 @@ class HealthMonitor {
   static void give(const std::function<void()>& answer) noexcept;
   void keep_looking();
   void keep_answering();
+  void note_lookups() noexcept;
 
   const EncodeService& service_;
+  HitHistory history_;
   mutable std::mutex mutex_;
   std::condition_variable asked_;
   std::condition_variable looked_;

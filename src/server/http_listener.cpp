@@ -81,6 +81,8 @@ struct HttpListener::Impl {
 
   void bind();
   void accept();
+  void accept_later();
+  void await_connection();
   void take(tcp::socket socket) noexcept;
   void refuse(tcp::socket socket);
   void empty_backlog();
@@ -125,19 +127,30 @@ void HttpListener::Impl::bind() {
                                           std::to_string(options.port) + ": " + error.message());
 }
 
+// Out of memory, or of descriptors, it goes on a little later: nobody else would ever accept again.
 void HttpListener::Impl::accept() {
+  try {
+    await_connection();
+  } catch (const std::exception& error) {
+    logger()->error("no connection can be accepted now: {}", error.what());
+    accept_later();
+  }
+}
+
+void HttpListener::Impl::accept_later() {
+  pause.expires_after(accept_pause);
+  pause.async_wait([this](error_code stopped) {
+    if (!stopped && !draining) accept();
+  });
+}
+
+void HttpListener::Impl::await_connection() {
   acceptor.async_accept(net::make_strand(context), [this](error_code error, tcp::socket socket) {
     if (draining || error == net::error::operation_aborted) {
       if (!error) take(std::move(socket));
       return;
     }
-    if (is_out_of_descriptors(error)) {
-      pause.expires_after(accept_pause);
-      pause.async_wait([this](error_code stopped) {
-        if (!stopped && !draining) accept();
-      });
-      return;
-    }
+    if (is_out_of_descriptors(error)) return accept_later();
     if (!error) take(std::move(socket));
     accept();
   });

@@ -22,11 +22,13 @@ struct Route;
 struct HttpRequest {
   std::string method;  // "GET", ...; what HEAD asks for is handled as GET
   std::string target;  // as received
-  std::string path;    // percent-decoded, without the query
+  std::string path;    // percent-decoded, without the query; empty when the target is malformed
   std::map<std::string, std::string> query;
   std::string authorization;
   bool is_from_page = false;  // a browser says that a web page of some other site sends it
   std::string request_id;     // X-Request-Id, when usable
+  std::optional<std::uint64_t> declared_body;  // Content-Length, where there is one
+  bool is_chunked = false;                     // a body of a length that is not told
   std::string body;
   std::chrono::steady_clock::time_point received = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();

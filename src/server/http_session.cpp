@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,10 +22,14 @@
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/rfc7230.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "server/error_reply.h"
+#include "server/request_framing.h"
 #include "server/response_head.h"
+#include "server/send_pace.h"
 
 namespace vitrove {
 namespace {
@@ -70,7 +75,8 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
         handler_(handler),
         limits_(limits),
         bodies_(bodies),
-        registry_(registry) {}
+        registry_(registry),
+        pace_(limits.send_stall_timeout) {}
   ~Session() override {
     release_body();
     registry_.remove(this);
@@ -100,22 +106,51 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     stop_ = {};
     is_late_ = false;
     is_head_request_ = false;
+    set_due(draining_ ? Clock::now() + drain_grace : Clock::now() + limits_.idle_timeout);
+    await_head();
+  }
+
+  void await_head() {
     parser_.emplace();
     parser_->header_limit(max_head_bytes);
     parser_->body_limit(boost::none);  // set by the route
-    set_due(draining_ ? Clock::now() + drain_grace : Clock::now() + limits_.idle_timeout);
     http::async_read_header(
         socket_, buffer_, *parser_,
         [self = shared_from_this()](error_code error, std::size_t) { self->on_head(error); });
   }
 
+  // Some clients send one after a body; it belongs to nothing (RFC 9112, section 2.2).
+  bool has_empty_line() const {
+    const std::string_view input = unread();
+    return input == "\r" || input.starts_with("\r\n");
+  }
+
+  void skip_empty_lines() {
+    while (unread().starts_with("\r\n")) buffer_.consume(2);
+    if (unread() != "\r") return await_head();
+    socket_.async_read_some(buffer_.prepare(scratch_.size()),
+                            [self = shared_from_this()](error_code error, std::size_t got) {
+                              if (self->state_ == State::closed) return;
+                              if (error) return self->close();
+                              self->buffer_.commit(got);
+                              self->await_head();
+                            });
+  }
+
+  std::string_view unread() const {
+    const auto input = buffer_.data();
+    return {static_cast<const char*>(input.data()), input.size()};
+  }
+
   void on_head(error_code error) {
     if (state_ == State::closed) return;
+    if (error == http::error::bad_method && has_empty_line()) return skip_empty_lines();
     if (error) return on_read_error(error);
     ++served_;
     take_head();
     Admission admission = handler_.admit(request_);
-    if (auto refusal = refuse_framing()) return write(std::move(*refusal));
+    if (auto refusal = refuse_framing(parser_->get(), request_.request_id))
+      return write(std::move(*refusal));
     if (admission.refusal) return refuse(std::move(*admission.refusal));
     ends_with_client_ = admission.ends_with_client;
     const auto length = parser_->content_length();
@@ -141,6 +176,9 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   void take_head() {
     const auto& head = parser_->get();
     request_.received = Clock::now();
+    const auto length = parser_->content_length();
+    if (length) request_.declared_body = *length;
+    request_.is_chunked = parser_->chunked();
     request_.method = std::string_view(head.method_string().data(), head.method_string().size());
     is_head_request_ = request_.method == "HEAD";
     keep_alive_ = parser_->keep_alive();
@@ -151,32 +189,9 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     const auto id = head["X-Request-Id"];
     if (is_valid_req_id({id.data(), id.size()})) request_.request_id.assign(id.data(), id.size());
     const std::string target(head.target().data(), head.target().size());
-    // What cannot be parsed has an empty path, which no route has.
+    // What cannot be parsed has an empty path, which is refused.
     if (!parse_target(target, request_)) request_.path.clear();
     request_.cancel = stop_.get_token();
-  }
-
-  // What Beast lets pass. Of any other coding than "chunked" alone nobody knows where the body
-  // ends: a proxy before us may see other requests in it than we do.
-  std::optional<HttpResponse> refuse_framing() const {
-    const auto& head = parser_->get();
-    const auto expect = head[http::field::expect];
-    const auto codings = head.count(http::field::transfer_encoding);
-    const bool is_chunked = codings == 1 && head.version() >= 11 &&
-                            boost::beast::iequals(head[http::field::transfer_encoding], "chunked");
-    std::optional<HttpResponse> refusal;
-    if (codings > 0 && !is_chunked) {
-      refusal = error_reply(400, "invalid_argument", "only the chunked transfer coding is known",
-                            request_.request_id);
-    } else if (head.version() >= 11 && head.count(http::field::host) != 1) {
-      refusal = error_reply(400, "invalid_argument", "the request needs one Host field",
-                            request_.request_id);
-    } else if (!expect.empty() && !boost::beast::iequals(expect, "100-continue")) {
-      refusal = error_reply(417, "invalid_argument", "only 100-continue can be expected",
-                            request_.request_id);
-    }
-    if (refusal) refusal->close = true;
-    return refusal;
   }
 
   bool wants_continue() const {
@@ -301,11 +316,12 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
       }
     }
     next_pending_ = 0;
+    pace_.begin(Clock::now());
     write_some();
   }
 
   void write_some() {
-    set_due(Clock::now() + limits_.send_stall_timeout);
+    set_due(pace_.due());
     const std::span<const net::const_buffer> rest = std::span(pending_).subspan(next_pending_);
     socket_.async_write_some(rest, [self = shared_from_this()](error_code error, std::size_t sent) {
       self->on_written(error, sent);
@@ -315,12 +331,21 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   void on_written(error_code error, std::size_t sent) {
     if (state_ != State::writing) return;
     if (error) return close();
+    sent_ += sent;
     while (next_pending_ < pending_.size() && sent >= pending_[next_pending_].size()) {
       sent -= pending_[next_pending_++].size();
     }
     if (next_pending_ == pending_.size()) return on_reply_sent();
     pending_[next_pending_] += sent;
+    pace_.look(taken(), Clock::now());
     write_some();
+  }
+
+  // Of all that was sent, what the client's side has acknowledged.
+  std::uint64_t taken() {
+    int queued = 0;
+    if (::ioctl(socket_.native_handle(), SIOCOUTQ, &queued) != 0) return sent_;
+    return sent_ - std::min<std::uint64_t>(sent_, static_cast<unsigned>(queued));
   }
 
   void on_reply_sent() {
@@ -417,6 +442,11 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
         stop_.request_stop();
         return write(too_late());
       }
+      case State::writing: {
+        pace_.look(taken(), Clock::now());
+        if (pace_.due() <= Clock::now()) return close();
+        return set_due(pace_.due());
+      }
       default:
         return close();
     }
@@ -449,6 +479,8 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   std::string head_;
   std::vector<net::const_buffer> pending_;
   std::size_t next_pending_ = 0;
+  SendPace pace_;
+  std::uint64_t sent_ = 0;  // on this connection
 
   std::array<char, 4096> scratch_;
   std::size_t discarded_ = 0;

@@ -1,33 +1,53 @@
 #include "server/item_filler.h"
 
 #include <algorithm>
+#include <condition_variable>
+#include <mutex>
 #include <random>
 #include <string>
 #include <thread>
 #include <utility>
 
+#include "base/stoppable_wait.h"
 #include "vitrove/error.h"
 
 namespace vitrove {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-// A future cannot be woken by a stop token, so the wait looks up now and then. A result that is
-// there wakes it at once.
-constexpr std::chrono::milliseconds cancel_latency{20};
-
-EncodeResult await(std::future<EncodeResult>& future, Clock::time_point deadline,
-                   const std::stop_token& cancel) {
-  for (;;) {
-    const auto now = Clock::now();
-    const auto until = std::min(deadline, now + cancel_latency);
-    if (future.wait_until(until) == std::future_status::ready) return future.get();
-    if (cancel.stop_requested()) throw Error(ErrorCode::cancelled, "the request was cancelled");
-    if (Clock::now() >= deadline) {
-      throw Error(ErrorCode::deadline_exceeded, "the request took too long");
+// A future cannot be woken by a stop token, so what is waited for is this. Shared with the batcher,
+// which may be done only after the request has left.
+class Readiness {
+ public:
+  void set() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_ready_ = true;
     }
+    changed_.notify_one();
   }
+
+  // Throws Error{cancelled} or Error{deadline_exceeded}, unless it was ready before.
+  void await(const RequestContext& context) {
+    std::unique_lock lock(mutex_);
+    if (wait_until(changed_, lock, context.cancel, context.deadline, [this] { return is_ready_; }))
+      return;
+    if (context.cancel.stop_requested())
+      throw Error(ErrorCode::cancelled, "the request was cancelled");
+    throw Error(ErrorCode::deadline_exceeded, "the request took too long");
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  bool is_ready_ = false;
+};
+
+EncodeResult encode(EncodeBatcher& batcher, std::shared_ptr<const PreprocessedItem> item,
+                    const std::stop_token& wanted, const RequestContext& context) {
+  const auto ready = std::make_shared<Readiness>();
+  auto future = batcher.submit(std::move(item), wanted, [ready] { ready->set(); });
+  ready->await(context);
+  return future.get();
 }
 
 bool is_about_the_item(ErrorCode code) {
@@ -132,31 +152,51 @@ ItemFiller::ItemFiller(const ServerConfig& config)
   audio_limits_.max_seconds = config.max_audio_seconds;
 }
 
-EncodedItem ItemFiller::fill(ModelSlot& slot, const PreparedItem& item, const KeyScope& scope,
-                             FillTicket ticket, const RequestContext& context) {
+std::optional<EncodedItem> ItemFiller::fill(ModelSlot& slot, const PreparedItem& item,
+                                            const KeyScope& scope, FillTicket& ticket,
+                                            const RequestContext& context, Patience patience) {
+  try {
+    auto claim = ticket.claim(context, patience == Patience::wait);
+    switch (claim.outcome) {
+      case FillTicket::Claim::claimed_elsewhere:
+        return std::nullopt;
+      case FillTicket::Claim::served:
+        return EncodedItem{item.expectation.key, item.modality, claim.source,
+                           std::move(claim.view)};
+      case FillTicket::Claim::encode_it:
+        break;
+    }
+    return encode_item(slot, item, scope, ticket, context);
+  } catch (const Error& error) {
+    if (is_about_the_item(error.code())) {
+      ticket.fail(error);
+    } else {
+      // Ours alone: its end hands the fill to a follower.
+      const FillTicket given_up = std::move(ticket);
+    }
+    throw;
+  }
+}
+
+EncodedItem ItemFiller::encode_item(ModelSlot& slot, const PreparedItem& item,
+                                    const KeyScope& scope, FillTicket& ticket,
+                                    const RequestContext& context) {
   EncodedItem encoded;
   encoded.key = item.expectation.key;
   encoded.modality = item.modality;
-  try {
-    const auto tensors = preprocess(slot, item, context);
-    const auto feature = slot.expect(ContentForm::features, tensors->feature_digest(),
-                                     item.modality, item.params, scope);
-    if (auto twin = ticket.resolve_features(feature.key, context)) {
-      encoded.view = std::move(twin->first);
-      encoded.source = twin->second;
-      return encoded;
-    }
-    auto future = slot.batcher().submit(tensors, context.cancel);
-    const EncodeResult result = await(future, context.deadline, context.cancel);
-    check_row_count(slot.encoder(), *tensors, result.output.rows);
-    encoded.view = ticket.publish(rows_of(result, *tensors));
-    encoded.source = Source::encoded;
+  const auto tensors = preprocess(slot, item, context);
+  const auto feature = slot.expect(ContentForm::features, tensors->feature_digest(), item.modality,
+                                   item.params, scope);
+  if (auto twin = ticket.resolve_features(feature.key, context)) {
+    encoded.view = std::move(twin->first);
+    encoded.source = twin->second;
     return encoded;
-  } catch (const Error& error) {
-    // Any other reason is ours alone: the ticket's end hands the fill to a follower.
-    if (is_about_the_item(error.code())) ticket.fail(error);
-    throw;
   }
+  const EncodeResult result = encode(slot.batcher(), tensors, context.cancel, context);
+  check_row_count(slot.encoder(), *tensors, result.output.rows);
+  encoded.view = ticket.publish(rows_of(result, *tensors));
+  encoded.source = Source::encoded;
+  return encoded;
 }
 
 std::shared_ptr<const PreprocessedItem> ItemFiller::preprocess(ModelSlot& slot,
@@ -206,21 +246,18 @@ void ItemFiller::probe(ModelSlot& slot, const RequestContext& context) {
   const auto params = slot.resolve(modality, {});
   auto item = std::make_shared<const PreprocessedItem>(
       probe_item(slot.encoder().preprocessor(), modality, params));
-  slot.encoder().leave_out(item.get());
+  slot.encoder().leave_out(item);
   std::stop_source gone;
   try {
-    auto future = slot.batcher().submit(item, gone.get_token());
-    const EncodeResult result = await(future, context.deadline, context.cancel);
+    const EncodeResult result = encode(slot.batcher(), item, gone.get_token(), context);
     check_row_count(slot.encoder(), *item, result.output.rows);
     if (result.output.rows == 0 || !all_finite(result.output.bytes, slot.info().dtype)) {
       throw Error(ErrorCode::internal, "the encoder gave no usable rows");
     }
   } catch (...) {
     gone.request_stop();
-    slot.encoder().count_again(item.get());
     throw;
   }
-  slot.encoder().count_again(item.get());
 }
 
 }  // namespace vitrove

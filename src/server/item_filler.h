@@ -1,4 +1,5 @@
-// ItemFiller: serves one FillTicket: decode -> preprocess -> feature lookup -> batch -> publish.
+// ItemFiller: serves one FillTicket: claim -> decode -> preprocess -> feature lookup -> batch ->
+// publish.
 #pragma once
 
 #include <chrono>
@@ -6,6 +7,7 @@
 #include <cstdint>
 #include <future>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <utility>
 #include <vector>
@@ -34,14 +36,21 @@ class ItemFiller {
  public:
   explicit ItemFiller(const ServerConfig& config);
 
+  // What to do while another server is encoding the same: nothing comes of it without patience, and
+  // the ticket is as it was.
+  enum class Patience : std::uint8_t { none, wait };
+
   // Throws Error; the ticket is then given up, and followers learn what concerns the item itself.
-  EncodedItem fill(ModelSlot& slot, const PreparedItem& item, const KeyScope& scope,
-                   FillTicket ticket, const RequestContext& context);
+  std::optional<EncodedItem> fill(ModelSlot& slot, const PreparedItem& item, const KeyScope& scope,
+                                  FillTicket& ticket, const RequestContext& context,
+                                  Patience patience);
 
   // Past the cache and the counters. Throws Error.
   void probe(ModelSlot& slot, const RequestContext& context);
 
  private:
+  EncodedItem encode_item(ModelSlot& slot, const PreparedItem& item, const KeyScope& scope,
+                          FillTicket& ticket, const RequestContext& context);
   // What it gives holds its share of the budget: the encoder may keep a batch's tensors for longer
   // than a request that has left.
   std::shared_ptr<const PreprocessedItem> preprocess(ModelSlot& slot, const PreparedItem& item,

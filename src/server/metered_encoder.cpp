@@ -31,21 +31,20 @@ std::vector<EncoderOutput> MeteredEncoder::encode(std::span<const PreprocessedIt
   }
 }
 
-void MeteredEncoder::leave_out(const PreprocessedItem* item) {
+void MeteredEncoder::leave_out(const std::shared_ptr<const PreprocessedItem>& item) {
   std::lock_guard lock(mutex_);
-  probes_.insert(item);
-}
-
-void MeteredEncoder::count_again(const PreprocessedItem* item) {
-  std::lock_guard lock(mutex_);
-  probes_.erase(item);
+  std::erase_if(probes_, [](const auto& probe) { return probe.expired(); });
+  probes_.push_back(item);
 }
 
 std::size_t MeteredEncoder::counted_items(std::span<const PreprocessedItem* const> batch) const {
   std::lock_guard lock(mutex_);
   if (probes_.empty()) return batch.size();
-  return static_cast<std::size_t>(
-      std::ranges::count_if(batch, [this](const auto* item) { return !probes_.contains(item); }));
+  const auto is_counted = [this](const PreprocessedItem* item) {
+    return std::ranges::none_of(probes_,
+                                [item](const auto& probe) { return probe.lock().get() == item; });
+  };
+  return static_cast<std::size_t>(std::ranges::count_if(batch, is_counted));
 }
 
 }  // namespace vitrove

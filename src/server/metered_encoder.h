@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,9 +35,8 @@ class MeteredEncoder final : public Encoder {
   }
   std::vector<EncoderOutput> encode(std::span<const PreprocessedItem* const> batch) override;
 
-  // While it stands, this item is not counted.
-  void leave_out(const PreprocessedItem* item);
-  void count_again(const PreprocessedItem* item);
+  // This item is never counted, whenever it gets its turn.
+  void leave_out(const std::shared_ptr<const PreprocessedItem>& item);
 
  private:
   std::size_t counted_items(std::span<const PreprocessedItem* const> batch) const;
@@ -46,7 +44,8 @@ class MeteredEncoder final : public Encoder {
   std::shared_ptr<Encoder> inner_;
   std::shared_ptr<EncoderMeter> meter_;
   mutable std::mutex mutex_;
-  std::set<const PreprocessedItem*> probes_;
+  // By who owns them: the address of one that is gone may soon be another's.
+  std::vector<std::weak_ptr<const PreprocessedItem>> probes_;
 };
 
 }  // namespace vitrove

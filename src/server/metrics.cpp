@@ -152,6 +152,16 @@ void add_stores(const ControllerStats& stats, std::vector<MetricFamily>& out) {
   }
   for (Family* family : {&ops, &errors, &seconds, &pending}) out.push_back(family->take());
   if (stats.stores.empty()) return;
+  out.push_back(single(counter("vitrove_puts_skipped_total",
+                               "Values that are cheaper to encode again than to fetch."),
+                       static_cast<double>(stats.puts_skipped)));
+  Family claims = counter("vitrove_claims_total",
+                          "Items about which the store was asked who encodes, by outcome.");
+  claims.add({{"result", "won"}}, stats.claims.won);
+  claims.add({{"result", "waited"}}, stats.claims.waited);
+  claims.add({{"result", "expired"}}, stats.claims.expired);
+  claims.add({{"result", "failed"}}, stats.claims.failed);
+  out.push_back(claims.take());
   out.push_back(single(counter("vitrove_puts_dropped_total",
                                "Values that were not put: queue or staging full, breaker open."),
                        static_cast<double>(stats.puts_dropped)));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -145,7 +146,27 @@ Admission Router::admit(HttpRequest& request) {
   return admission;
 }
 
+// A full lane is no reason to send away what may not need it; handle() finds out.
+// A body whose length is not told may be of any.
+bool Router::may_be_quick(const HttpRequest& request) {
+  const std::uint64_t length = request.declared_body.value_or(
+      request.is_chunked ? std::numeric_limits<std::uint64_t>::max() : 0);
+  return length <= request.route->quick_body_limit;
+}
+
+bool Router::has_room_for(const HttpRequest& request) const {
+  const Route& route = *request.route;
+  if (route.quick && may_be_quick(request)) return true;
+  const WorkerPool* pool = pool_of(lanes_, route.lane);
+  return pool == nullptr || !pool->full();
+}
+
 std::optional<HttpResponse> Router::refuse(HttpRequest& request) const {
+  if (request.path.empty()) {
+    return error_reply(400, "invalid_argument",
+                       "the request's target is malformed, or names a parameter twice",
+                       request.request_id);
+  }
   std::string allowed;
   request.route = find(request, allowed);
   if (request.route == nullptr) {
@@ -169,8 +190,7 @@ std::optional<HttpResponse> Router::refuse(HttpRequest& request) const {
     response.close = true;
     return response;
   }
-  const WorkerPool* pool = pool_of(lanes_, request.route->lane);
-  if (pool != nullptr && pool->full()) {
+  if (!has_room_for(request)) {
     return error_reply(429, "queue_full", "too many requests are waiting", request.request_id);
   }
   return std::nullopt;

@@ -4,7 +4,7 @@
 // (metrics, statistics) and `admin` (flush, reload, real probes) have threads of their own, so that
 // load on `service` never delays them; `media` takes what has to wait for other hosts' files, so
 // that slow ones do not delay requests that bring their media along. A full lane is answered with
-// 429 at once.
+// 429 at once; what `quick` may answer is tried first.
 #pragma once
 
 #include <atomic>
@@ -44,6 +44,7 @@ struct Route {
   std::function<Answer(HttpRequest&)> handler;
   // Tried first, on the I/O thread: an answer that costs next to nothing, or nothing.
   std::function<std::optional<HttpResponse>(HttpRequest&)> quick = {};
+  std::uint64_t quick_body_limit = 0;  // larger ones it does not look at
   // In place of `handler`: answers later, and does not block.
   std::function<void(HttpRequest, Responder)> asynchronous = {};
   std::uint64_t body_limit = 64 * 1024;
@@ -83,6 +84,8 @@ class Router final : public HttpHandler {
  private:
   const Route* find(const HttpRequest& request, std::string& allowed) const;
   std::optional<HttpResponse> refuse(HttpRequest& request) const;
+  static bool may_be_quick(const HttpRequest& request);
+  bool has_room_for(const HttpRequest& request) const;
 
   const std::vector<Route> routes_;
   const AccessControl& access_;

@@ -106,6 +106,14 @@ void check_log(const ServerConfig& config) {
   }
 }
 
+void check_shares(const ServerConfig& config) {
+  try {
+    make_eviction_policy(config.eviction_policy, parse_shares(config), config.pool_size);
+  } catch (const Error& error) {
+    refuse(std::string("--modality-share: ") + error.what());
+  }
+}
+
 }  // namespace
 
 void check_config(const ServerConfig& config) {
@@ -122,9 +130,17 @@ void check_config(const ServerConfig& config) {
     for (const auto name : policies) known += (known.empty() ? "" : ", ") + std::string(name);
     refuse("--eviction-policy must be one of " + known);
   }
+  check_shares(config);
   check_sizes(config);
   check_times(config);
   check_log(config);
+}
+
+std::vector<ModalityShare> parse_shares(const ServerConfig& config) {
+  std::vector<ModalityShare> shares;
+  shares.reserve(config.modality_shares.size());
+  for (const auto& text : config.modality_shares) shares.push_back(parse_modality_share(text));
+  return shares;
 }
 
 std::vector<std::string> resolve_store_urls(const ServerConfig& config) {

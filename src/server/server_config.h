@@ -6,10 +6,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/log.h"
+#include "vitrove/embedding_cache_controller.h"
+#include "vitrove/eviction_policy.h"
 
 namespace vitrove {
 
@@ -36,14 +39,21 @@ struct ServerConfig {
   std::string mm_global_cache_backend;               // --mm-global-cache-backend NAME
   std::uint64_t pool_size = std::uint64_t{4} << 30;  // --pool-size: 0 turns the pool off
   std::uint64_t page_size = 64 * 1024;               // --page-size
-  std::string eviction_policy = "lru";               // --eviction-policy
+  std::string eviction_policy = "gdsf";              // --eviction-policy
   bool enable_eviction = true;                       // --no-eviction
   std::uint32_t max_eviction_batch = 100;            // --max-eviction-batch
   bool pin_memory = false;                           // --pin-memory
   bool huge_pages = false;                           // --huge-pages
+  std::optional<std::uint32_t> numa_node;            // --numa-node
+  std::vector<std::string> modality_shares;          // --modality-share image=0.2:0.8, repeatable
   std::chrono::microseconds store_timeout{200'000};  // --store-timeout
   std::uint64_t store_min_bandwidth = 200'000'000;   // --store-min-bandwidth, bytes a second
-  std::uint64_t epoch = 0;                           // --epoch
+  bool claims = true;                                // --no-claims
+  WritePolicy write_policy = WritePolicy::through;   // --write-policy through|behind|never
+  std::chrono::microseconds write_behind_delay{10'000'000};  // --write-behind-delay
+  std::uint32_t put_after_uses = 1;                          // --put-after-uses
+  bool skip_cheap_puts = false;                              // --skip-cheap-puts
+  std::uint64_t epoch = 0;                                   // --epoch
 
   // --- media ----------------------------------------------------------------------------------
   std::vector<std::string> allowed_media_domains;  // --allowed-media-domains; empty = all public
@@ -87,6 +97,9 @@ struct ServerConfig {
 
 // Throws Error{invalid_argument} with one clear line: contradictory or impossible options.
 void check_config(const ServerConfig& config);
+
+// Throws Error{invalid_argument}.
+std::vector<ModalityShare> parse_shares(const ServerConfig& config);
 
 // The store URLs that the options mean, nearest first; empty for none. Resolves the default file
 // store (/var/lib/vitrove as root, else $XDG_CACHE_HOME/vitrove or ~/.cache/vitrove) and SGLang's

@@ -61,7 +61,8 @@ th { color: var(--soft); font-weight: 600; }
   <span id="lost" role="status">no answer from the server</span>
 </header>
 <div class="cards">
-  <section><h2>Hit rate</h2><div class="figure" id="rate">–</div><div class="soft" id="total"></div></section>
+  <section><h2>Hit rate</h2><div class="figure" id="rate">–</div><div class="soft" id="total"></div>
+    <div class="soft" id="recent"></div></section>
   <section><h2>Encoder time saved</h2><div class="figure" id="saved">–</div><div class="soft" id="spent"></div></section>
   <section><h2>Encoded</h2><div class="figure" id="encoded">–</div><div class="soft" id="queue"></div></section>
   <section class="wide"><h2>Where items were found</h2>
@@ -124,6 +125,9 @@ function show(now) {
   at("phase").textContent = `${now.phase}, up ${span(now.uptime_seconds)}`;
   at("rate").textContent = all === 0 ? "–" : (100 * hits / all).toFixed(1) + " %";
   at("total").textContent = `${count(hits)} of ${count(all)} items`;
+  at("recent").textContent = Object.entries(now.hit_ratio)
+    .map(([window, ratio]) => `${window} ${ratio === null ? "–" : (100 * ratio).toFixed(1) + " %"}`)
+    .join(", ");
   at("saved").textContent = span(now.saved_seconds);
   at("spent").textContent = `${span(now.encoder.seconds)} spent`;
   at("encoded").textContent = count(now.encoder.items);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "server/error_reply.h"
+#include "server/introspection.h"
 #include "server/status_page.h"
 #include "vitrove/error.h"
 
@@ -28,12 +29,7 @@ HttpResponse json_reply(const json& body, const HttpRequest& request, int status
 
 LookupStats all_lookups(const ControllerStats& stats) {
   LookupStats sum;
-  for (const auto& counts : stats.lookups) {
-    sum.local += counts.local;
-    sum.joined += counts.joined;
-    sum.store += counts.store;
-    sum.miss += counts.miss;
-  }
+  for (const auto& counts : stats.lookups) sum += counts;
   return sum;
 }
 
@@ -214,6 +210,7 @@ HttpResponse StatusRoutes::stats(HttpRequest& request) {
     for (const auto& store : stats.stores) {
       stores.push_back(store_json(store, summary_of(store, seen)));
     }
+    json contents = contents_json(service_.controller(), health_.history());
     return json_reply(
         {{"phase", phase_name(phase_)},
          {"uptime_seconds", uptime_seconds()},
@@ -224,6 +221,7 @@ HttpResponse StatusRoutes::stats(HttpRequest& request) {
            {"dim", info.dim},
            {"dtype", to_string(info.dtype)}}},
          {"lookups", std::move(lookups)},
+         {"hit_ratio", hit_ratios_json(service_.controller(), health_.history())},
          {"saved_seconds", static_cast<double>(stats.saved_us) / 1e6},
          {"encoder", encoder_json(service_.encoder_totals())},
          {"pool", pool_json(stats)},
@@ -235,10 +233,18 @@ HttpResponse StatusRoutes::stats(HttpRequest& request) {
           {{"too_large", stats.uncached_too_large}, {"no_space", stats.uncached_no_space}}},
          {"rejected_values", std::move(rejected)},
          {"puts_dropped", stats.puts_dropped},
+         {"puts_skipped", stats.puts_skipped},
+         {"claims",
+          {{"won", stats.claims.won},
+           {"waited", stats.claims.waited},
+           {"expired", stats.claims.expired},
+           {"failed", stats.claims.failed}}},
          {"requests",
           {{"running", service_pool_.running() + media_pool_.running()},
            {"waiting", service_pool_.waiting() + media_pool_.waiting()}}},
-         {"stores", std::move(stores)}},
+         {"stores", std::move(stores)},
+         {"models", std::move(contents["models"])},
+         {"top_keys", std::move(contents["top_keys"])}},
         request);
   });
 }
@@ -254,6 +260,7 @@ HttpResponse StatusRoutes::status(HttpRequest& request) {
     return json_reply({{"phase", phase_name(phase_)},
                        {"uptime_seconds", uptime_seconds()},
                        {"lookups", lookups_json(all_lookups(stats))},
+                       {"hit_ratio", hit_ratios_json(service_.controller(), health_.history())},
                        {"saved_seconds", static_cast<double>(stats.saved_us) / 1e6},
                        {"encoder", encoder_json(service_.encoder_totals())},
                        {"pool", pool_json(stats)},

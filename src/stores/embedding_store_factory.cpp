@@ -10,7 +10,7 @@
 namespace vitrove {
 namespace {
 
-[[noreturn]] void refuse(const std::string& message, const std::string& detail = {}) {
+[[noreturn]] void refuse_backend(const std::string& message, const std::string& detail = {}) {
   throw Error(ErrorCode::invalid_argument, message, detail);
 }
 
@@ -22,7 +22,7 @@ bool is_path(std::string_view text) {
 void add_options(const std::map<std::string, std::string>& more, StoreUrl& url) {
   for (const auto& [name, value] : more) {
     if (!url.options.emplace(name, value).second) {
-      refuse("store option '" + name + "' is given twice");
+      refuse_backend("store option '" + name + "' is given twice");
     }
   }
 }
@@ -70,12 +70,13 @@ EmbeddingStoreFactory& EmbeddingStoreFactory::operator=(EmbeddingStoreFactory&& 
 }
 
 void EmbeddingStoreFactory::register_backend(std::vector<std::string> schemes, Creator creator) {
-  if (schemes.empty() || !creator) refuse("a store backend needs a name and a creator");
+  if (schemes.empty() || !creator) refuse_backend("a store backend needs a name and a creator");
   std::lock_guard lock(mutex_);
   for (const std::string& scheme : schemes) {
-    if (!is_store_name(scheme)) refuse("'" + scheme + "' is not a name for a store backend");
+    if (!is_store_name(scheme))
+      refuse_backend("'" + scheme + "' is not a name for a store backend");
     if (creators_.contains(scheme) || std::ranges::count(schemes, scheme) > 1) {
-      refuse("store backend '" + scheme + "' is already registered");
+      refuse_backend("store backend '" + scheme + "' is already registered");
     }
   }
   const auto shared = std::make_shared<const Creator>(std::move(creator));
@@ -110,7 +111,8 @@ std::unique_ptr<EmbeddingStore> EmbeddingStoreFactory::create_backend(
     const auto library = PluginLibrary::open(path);
     url.scheme = library->table().name;
     if (find_creator(url.scheme)) {
-      refuse("store plugin calls itself '" + url.scheme + "', which is already registered", path);
+      refuse_backend("store plugin calls itself '" + url.scheme + "', which is already registered",
+                     path);
     }
     return create_plugin_store(library, url);
   }
@@ -121,8 +123,8 @@ std::unique_ptr<EmbeddingStore> EmbeddingStoreFactory::create_backend(
   } else {
     url.scheme = lower_case(name_or_url);
     if (!is_store_name(url.scheme)) {
-      refuse("not a store URL or name; available are " + joined(available()),
-             redact_url(name_or_url));
+      refuse_backend("not a store URL or name; available are " + joined(available()),
+                     redact_url(name_or_url));
     }
   }
   add_options(config, url);
@@ -135,21 +137,21 @@ std::unique_ptr<EmbeddingStore> EmbeddingStoreFactory::create_backend(
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {
-      refuse("store '" + url.scheme + "' could not be created", error.what());
+      refuse_backend("store '" + url.scheme + "' could not be created", error.what());
     }
-    if (!store) refuse("store '" + url.scheme + "' could not be created");
+    if (!store) refuse_backend("store '" + url.scheme + "' could not be created");
     options.reject_unknown();
     return store;
   }
   const std::filesystem::path file = find_plugin(url.scheme);
   if (file.empty()) {
-    refuse("unknown store '" + url.scheme + "'; available are " + joined(available()));
+    refuse_backend("unknown store '" + url.scheme + "'; available are " + joined(available()));
   }
   const auto library = PluginLibrary::open(file);
   if (url.scheme != library->table().name) {
-    refuse("store plugin '" + file.filename().string() + "' calls itself '" +
-               library->table().name + "'",
-           file.string());
+    refuse_backend("store plugin '" + file.filename().string() + "' calls itself '" +
+                       library->table().name + "'",
+                   file.string());
   }
   return create_plugin_store(library, url);
 }

@@ -30,7 +30,7 @@ constexpr std::size_t mandatory_bytes = offsetof(vitrove_store_plugin, register_
 }
 
 std::string last_loader_error() {
-  const char* const text = ::dlerror();
+  const char* const text = ::dlerror();  // NOLINT(concurrency-mt-unsafe): glibc keeps one a thread
   return text == nullptr ? "" : text;
 }
 
@@ -85,7 +85,7 @@ std::shared_ptr<const PluginLibrary> PluginLibrary::open(const fs::path& file) {
 
 fs::path find_plugin(const std::string& name) {
   for (const fs::path& directory : plugin_directories()) {
-    const fs::path file = directory / (std::string(file_prefix) + name + std::string(file_suffix));
+    fs::path file = directory / (std::string(file_prefix) + name + std::string(file_suffix));
     std::error_code unreadable;
     if (fs::exists(file, unreadable)) return file;
   }

@@ -304,6 +304,7 @@ std::unique_ptr<EmbeddingStore> create_plugin_store(std::shared_ptr<const Plugin
   const vitrove_store_plugin& table = library->table();
   check_options(table, url);
   std::vector<vitrove_option> options;
+  options.reserve(url.options.size());
   for (const auto& [name, value] : url.options) options.push_back({name.c_str(), value.c_str()});
   vitrove_store* store = nullptr;
   char error[512] = {};

@@ -24,28 +24,11 @@
 #include <gtest/gtest.h>
 
 #include "contract/recording_observer.h"
+#include "contract/store_contract_claims.h"
+#include "contract/store_contract_fixture.h"
 #include "contract/test_values.h"
 
 namespace vitrove::testing {
-
-template <typename Harness>
-class StoreContract : public ::testing::Test {
- protected:
-  EmbeddingStore& store() { return harness_.store(); }
-  Harness& harness() { return harness_; }
-
-  void put_ok(const EmbeddingKey& key, ConstBuffer value, PutMode mode = PutMode::if_absent) {
-    const StoreResult result = put_one(store(), key, value, mode);
-    ASSERT_EQ(to_string(result.status), "ok") << "errno " << result.error_number;
-  }
-
-  static constexpr std::byte untouched{0xA5};
-
- private:
-  Harness harness_;
-};
-
-TYPED_TEST_SUITE_P(StoreContract);
 
 TYPED_TEST_P(StoreContract, ReadsBackWhatWasPut) {
   for (const std::size_t size : {1u, 7u, 255u, 256u, 257u, 4096u, 65536u, 1048583u}) {
@@ -180,8 +163,8 @@ TYPED_TEST_P(StoreContract, RefusesZeroBytes) {
 
 TYPED_TEST_P(StoreContract, RefusesValuesBeyondItsLimitBeforeReadingThem) {
   const std::uint64_t limit = this->store().capabilities().max_value_bytes;
-  Bytes page(std::uint64_t{64} << 20);
-  const std::vector<ConstBuffer> buffers(limit / page.size() + 1, ConstBuffer(page));
+  Bytes part(std::uint64_t{64} << 20);
+  const std::vector<ConstBuffer> buffers(limit / part.size() + 1, ConstBuffer(part));
   const ConstBufferList list(buffers);
   const EmbeddingKey key = key_number(1);
   const auto results =
@@ -549,22 +532,21 @@ TYPED_TEST_P(StoreContract, SaysWhoAndHowItIs) {
   }
 }
 
-REGISTER_TYPED_TEST_SUITE_P(StoreContract, ReadsBackWhatWasPut, AnswersAbsentForKeysThatNobodyPut,
-                            AnswersAnEmptyBatchWithNothing, RefusesListsOfDifferentLengths,
-                            GivesEachKeyItsOwnAnswerInOrder, StoresTheGoodValuesOfABatchWithABadOne,
-                            FillsTheBufferOfEveryPositionOfARepeatedKey,
-                            TellsTheRealSizeWhenBuffersDoNotAddUpToIt, RefusesZeroBytes,
-                            RefusesValuesBeyondItsLimitBeforeReadingThem, KeepsVeryLargeValues,
-                            GathersAndScattersValuesOfManyRuns, WritesNothingOutsideTheBuffers,
-                            KeepsThousandsOfKeys, KeepsWhatIsThereWhenPutIfAbsent,
-                            OverwritesWhatIsThereWhenPutToReplace, GivesHostileBytesBackUnchanged,
-                            NeverShowsATornValueToReadersOfAKeyThatManyWrite,
-                            ServesManyThreadsAtOnce, AnswersTimeoutWhenTheDeadlineHasPassed,
-                            AnswersCancelledWhenTheCallerHasLeft, KeepsADeadlineThatIsFarAway,
-                            ReportsEveryByteOfAGetInOrder, StopsInTheMiddleOfABatchWhenCancelled,
-                            RemovesWhatItIsToldTo, ListsWhatItHolds, StopsListingWhenToldOrOverdue,
-                            LetsTheGetDecideWhenAValueVanishesAfterItWasSeen,
-                            SharesValuesBetweenItsClients, SpellsEveryKeyDifferently,
-                            SaysWhoAndHowItIs);
+REGISTER_TYPED_TEST_SUITE_P(
+    StoreContract, ReadsBackWhatWasPut, AnswersAbsentForKeysThatNobodyPut,
+    AnswersAnEmptyBatchWithNothing, RefusesListsOfDifferentLengths, GivesEachKeyItsOwnAnswerInOrder,
+    StoresTheGoodValuesOfABatchWithABadOne, FillsTheBufferOfEveryPositionOfARepeatedKey,
+    TellsTheRealSizeWhenBuffersDoNotAddUpToIt, RefusesZeroBytes,
+    RefusesValuesBeyondItsLimitBeforeReadingThem, KeepsVeryLargeValues,
+    GathersAndScattersValuesOfManyRuns, WritesNothingOutsideTheBuffers, KeepsThousandsOfKeys,
+    KeepsWhatIsThereWhenPutIfAbsent, OverwritesWhatIsThereWhenPutToReplace,
+    GivesHostileBytesBackUnchanged, NeverShowsATornValueToReadersOfAKeyThatManyWrite,
+    ServesManyThreadsAtOnce, AnswersTimeoutWhenTheDeadlineHasPassed,
+    AnswersCancelledWhenTheCallerHasLeft, KeepsADeadlineThatIsFarAway,
+    ReportsEveryByteOfAGetInOrder, StopsInTheMiddleOfABatchWhenCancelled, RemovesWhatItIsToldTo,
+    ListsWhatItHolds, StopsListingWhenToldOrOverdue,
+    LetsTheGetDecideWhenAValueVanishesAfterItWasSeen, GivesAClaimToOneUntilItIsReleased,
+    LetsAClaimGoWhoseTimeIsOver, KeepsClaimsApartFromValues, LetsExactlyOneOfManyWinAClaim,
+    SharesValuesBetweenItsClients, SpellsEveryKeyDifferently, SaysWhoAndHowItIs);
 
 }  // namespace vitrove::testing

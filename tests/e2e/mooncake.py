@@ -24,8 +24,9 @@ class Cluster:
 
     python = VENV / "bin" / "python"
 
-    def __init__(self, folder):
+    def __init__(self, folder, *master_arguments):
         self.folder = Path(folder)
+        self.master_arguments = master_arguments
         self.folder.mkdir(parents=True, exist_ok=True)
         self.port = free_port()
         self.processes = {}
@@ -52,12 +53,12 @@ class Cluster:
         return {"MOONCAKE_CONFIG_PATH": str(self.config(**more)),
                 "PATH": f"{VENV / 'bin'}:{os.environ['PATH']}"}
 
-    def _start(self, name, arguments, is_there):
+    def _start(self, name, arguments, is_there, program=None):
         """Another program may take a port between our finding it and Mooncake's opening it."""
         for _ in range(5):
             self.kill(name)
             process = self.processes[name] = subprocess.Popen(
-                [PROGRAMS / name, *arguments(), "--logtostderr"], stdin=subprocess.DEVNULL,
+                [PROGRAMS / (program or name), *arguments(), "--logtostderr"], stdin=subprocess.DEVNULL,
                 stdout=open(self.folder / f"{name}.log", "wb"), stderr=subprocess.STDOUT)
             wait_until(lambda: is_there() or process.poll() is not None, 30, f"{name} to start")
             if process.poll() is None:
@@ -67,18 +68,24 @@ class Cluster:
     def start_master(self):
         self._start("mooncake_master", lambda: (
             "--rpc_address=127.0.0.1", f"--rpc_port={self.port}", "--metrics_host=127.0.0.1",
-            f"--metrics_port={free_port()}"), lambda: listens(self.port))
+            f"--metrics_port={free_port()}", *self.master_arguments), lambda: listens(self.port))
 
-    def start_holder(self):
-        log = self.folder / "mooncake_client.log"
-        self._start("mooncake_client", lambda: (
+    def start_holder(self, name="mooncake_client"):
+        log = self.folder / f"{name}.log"
+        self._start(name, lambda: (
             "--host=127.0.0.1", "--metadata_server=P2PHANDSHAKE", f"--port={free_port()}",
             f"--master_server_address={self.address}", "--global_segment_size=512 MB"),
-            lambda: b"Starting real client service" in log.read_bytes())
+            lambda: b"Starting real client service" in log.read_bytes(),
+            program="mooncake_client")
 
     def start(self):
         self.start_master()
         self.start_holder()
+
+    def signal(self, number):
+        """To all of it."""
+        for process in self.processes.values():
+            process.send_signal(number)
 
     def kill(self, name):
         process = self.processes.pop(name, None)

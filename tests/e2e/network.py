@@ -67,9 +67,11 @@ class Internet:
 
 class NameServer:
     """DNS over UDP on 127.0.0.1:53 of the network it is started in. `names` maps a name to the
-    IPv4 addresses it has, one an answer in turn; the last one stays."""
+    IPv4 addresses it has, one an answer in turn; the last one stays. `troubled` are names that it
+    fails at (SERVFAIL)."""
 
-    def __init__(self, **names):
+    def __init__(self, troubled=(), **names):
+        self.troubled = set(troubled)
         self.names = {name.replace("_", "."): list(addresses) for name, addresses in names.items()}
         self.asked = []
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -91,13 +93,14 @@ class NameServer:
             at += 1 + query[at]
         question = query[12:at + 5]
         (kind,) = struct.unpack(">H", query[at + 1:at + 3])
-        addresses = self.names.get(".".join(labels).lower(), [])
+        name = ".".join(labels).lower()
+        addresses = self.names.get(name, [])
         record = b""
         if addresses and kind == 1:  # A
             address = addresses.pop(0) if len(addresses) > 1 else addresses[0]
-            self.asked.append((".".join(labels), address))
+            self.asked.append((name, address))
             record = b"\xc0\x0c\0\1\0\1\0\0\0\0\0\4" + socket.inet_aton(address)
-        code = 0 if addresses else 3
+        code = 2 if name in self.troubled else 0 if addresses else 3
         return (query[:2] + struct.pack(">HHHHH", 0x8180 | code, 1, bool(record), 0, 0)
                 + question + record)
 

@@ -417,9 +417,9 @@ class SwitchedStore:
     """A plugin of tests/plugins that misbehaves for as long as a file exists. `options` are those
     that a server needs to find it."""
 
-    def __init__(self, name, folder):
+    def __init__(self, name, folder, more=""):
         self.switch = folder / "misbehave"
-        url = f"{name}:?while_exists={self.switch}"
+        url = f"{name}:?while_exists={self.switch}{more}"
         self.options = {"store": url, "env": {"VITROVE_PLUGIN_PATH": str(BUILD / "test-plugins")}}
 
     def misbehave(self):

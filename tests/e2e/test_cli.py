@@ -104,6 +104,11 @@ def test_flush_and_stats_of_a_server(start, store_folder):
     address = f"http://127.0.0.1:{server.port}"
     table = run_cli("stats", "--server", address)
     assert table.returncode == 0 and "lookups" in table.stdout
+    models = next(line for line in table.stdout.splitlines() if line.startswith("image"))
+    assert models.split()[2] == "1" and "0 %" in models, "one entry, and no hit yet"
+    server.encode_ok([png_url(1)])
+    key = server.encode_ok([png_url(1)])["items"][0]["key"]
+    assert key in run_cli("stats", "--server", address).stdout, "what saves most is named"
     assert isinstance(json.loads(run_cli("stats", "--server", address, "--json").stdout), dict)
     flushed = run_cli("flush", "--server", address, "--scope", "all")
     assert flushed.returncode == 0, flushed.stderr
@@ -135,7 +140,8 @@ def test_options_come_from_flags_then_environment_then_file(start, tmp_path):
 
 
 @pytest.mark.parametrize("text, says", [
-    ("colour = 1\n", "colour"), ("encoder = [", "configuration file"), ("port = 'x'\n", "port")])
+    ("colour = 1\n", "colour"), ("encoder = [", "configuration file"), ("port = 'x'\n", "port"),
+    ("[sevre]\napi-key = 'k'\n", "sevre")])
 def test_a_wrong_configuration_file_is_one_clear_line(tmp_path, text, says):
     config = tmp_path / "bad.toml"
     config.write_text(text)
@@ -178,3 +184,22 @@ def test_get_and_rm_speak_json(files, store_folder, tmp_path):
         "key": key, "output": str(output), "bytes": output.stat().st_size}
     gone = run_cli("rm", key, "--store", store, "--json")
     assert json.loads(gone.stdout) == {"key": key, "removed": 1}
+
+
+def test_one_file_serves_a_protected_server_and_those_who_use_it(start, files, tmp_path):
+    """Both keys, tiers of stores and tables of commands, known to all by the environment."""
+    tiers = [file_store(tmp_path / name) for name in ("near", "far")]
+    config = tmp_path / "vitrove.toml"
+    config.write_text(f"api-key = 'k'\nadmin-key = 'a'\nstore = {json.dumps(tiers)}\n"
+                      "[serve]\nmax-items = 1\n"
+                      "[bench.store]\nstore = 'nowhere:'\nsize = '1KiB'\ncount = 8\n")
+    env = {"VITROVE_CONFIG": str(config)}
+    server = start(store=[], port=0, env=env, headers={"Authorization": "Bearer k"})
+    assert server.sources([png_url(1)]) == ["encoded"]
+    assert server.encode([png_url(1)] * 2).status == 413
+    here = f"http://127.0.0.1:{server.port}"
+    for words in (("stats", "--server", here), ("flush", "--server", here, "--scope", "all"),
+                  ("ls", "--store", tiers[0]), ("bench", "store", "memory:", "--quiet")):
+        result = run_cli(*words, env=env)
+        assert result.returncode == 0, (words, result.stderr)
+    assert server.sources([png_url(1)]) == ["encoded"], "it was flushed, with the key of the file"

@@ -8,7 +8,7 @@ import time
 import pytest
 from raw_http import RawClient, encode_request, rows_request
 from support import (BY_SIZE, STUB, Embeddings, Server, data_url, file_store, large_url, png,
-                     png_url, small_url, stored_values, wait_for_puts, wait_until)
+                     png_url, seconds, small_url, stored_values, wait_for_puts, wait_until)
 
 SLOW = "stub:dim=64,tokens=16,seed=1,delay_ms=400"
 
@@ -59,9 +59,26 @@ def test_a_slow_reader_gets_its_own_bytes_while_others_evict(start):
     assert Embeddings(body).raw["embedding"] == golden
 
 
+def test_a_reader_that_is_slow_but_steady_is_served_to_the_end(start):
+    """B33: far slower than a kernel's buffer drains, for longer than a reply may stand still."""
+    timeout = seconds(5)
+    server = start("--send-stall-timeout", f"{int(timeout * 1000)}ms", encoder=BY_SIZE)
+    golden = server.embeddings([large_url(0)]).raw["embedding"]
+    with RawClient(server.port) as slow:
+        slow.send(rows_request(large_url(0)))
+        first, end = b"", time.monotonic() + 2.5 * timeout
+        while time.monotonic() < end:
+            first += slow.read(1024, pace=0.1, piece=1024)  # 10 KB/s
+        assert server.pinned() > 0, "most of it is still to be sent"
+        rest = slow.read(1 << 30, piece=65536)
+    body = (first + rest).split(b"\r\n\r\n", 1)[1]
+    assert Embeddings(body).raw["embedding"] == golden
+
+
 def test_readers_that_leave_give_their_pins_back(start):
     """B33, B66: connections cut at random points of a reply that is pinned."""
-    server = start("--pool-size", "40MiB", encoder=BY_SIZE)
+    # The old ones go for the new ones, whatever they are worth.
+    server = start("--pool-size", "40MiB", "--eviction-policy", "lru", encoder=BY_SIZE)
     server.encode_ok([large_url(0), large_url(1)])
     choose = random.Random(33)
     for round_number in range(24):

@@ -143,6 +143,25 @@ def test_flush_under_load_fails_nobody_and_empties_what_it_says(start, store_fol
     assert server.post("/flush?scope=everything").status == 400
 
 
+def test_a_flush_of_one_instance_leaves_the_others_pool_and_never_its_rows_wrong(
+        start, store_folder):
+    """B76: two of one model over one store. What the other has in its pool stays right to serve, and
+    its own flush takes that away, too."""
+    one, other = (start(store=file_store(store_folder)) for _ in range(2))
+    golden = one.embeddings([png_url(1)]).raw["embedding"]
+    wait_for_puts(one)
+    assert other.sources([png_url(1)]) == ["store"]
+    assert one.post("/flush?scope=all").status == 200
+    assert stored_values(store_folder) == []
+    assert other.sources([png_url(1)]) == ["local"]
+    assert other.embeddings([png_url(1)]).raw["embedding"] == golden
+    assert one.sources([png_url(1)]) == ["encoded"], "nothing comes back by way of the other"
+    wait_for_puts(one)
+    assert other.post("/flush?scope=local").status == 200
+    assert other.sources([png_url(1)]) == ["store"]
+    assert other.embeddings([png_url(1)]).raw["embedding"] == golden
+
+
 BROKEN = data_url(png(0)[:-30])
 
 

@@ -2,20 +2,50 @@
 
 import concurrent.futures
 import contextlib
+import fcntl
 import json
 import os
 import random
+import signal
+import subprocess
 import threading
 import time
 from pathlib import Path
 
 import pytest
 from raw_http import RawClient, encode_request, rows_request
-from support import (BY_SIZE, MEMORY_FACTOR, STUB, TIME_FACTOR, data_url, encoded, large_url,
-                     patches_url, picture, png_url, seconds, wait_until)
+from support import (BY_SIZE, MEMORY_FACTOR, STUB, TIME_FACTOR, VITROVE, Client, data_url, encoded,
+                     file_store, large_url, patches_url, picture, png_url, seconds, wait_until)
 
 
 PAGES_64 = "4MiB"
+
+
+def test_a_log_that_nobody_reads_stops_nothing():
+    """Neither requests nor the end: standard error is a pipe that is full."""
+    server = subprocess.Popen(
+        [VITROVE, "serve", "--port", "0", "--encoder", STUB, "--store", "none"],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "VITROVE_LOG_LEVEL": "debug"})
+    try:
+        fcntl.fcntl(server.stderr, fcntl.F_SETPIPE_SZ, 4096)
+        client = Client(int(server.stdout.readline().rsplit(":", 1)[1]))
+        for seed in range(200):
+            assert client.encode([png_url(seed % 10)]).status == 200
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(seconds(60)) == 0
+    finally:
+        server.kill()
+        server.communicate()
+
+
+def test_no_thread_steps_back_from_others(start, store_folder):
+    """Threads that write to stores take the locks of those that answer hits, and do the removals that
+    somebody waits for: one with less of a processor would hold up all."""
+    server = start(store=file_store(store_folder))
+    tasks = list(Path(f"/proc/{server.process.pid}/task").iterdir())
+    niceness = {(task / "stat").read_text().rpartition(")")[2].split()[16] for task in tasks}
+    assert len(tasks) > 4 and len(niceness) == 1
 
 
 def test_an_item_larger_than_the_pool_is_answered_and_evicts_nobody(start):
@@ -181,7 +211,7 @@ def test_overload_answers_every_request_and_health_stays_quick(start):
     to come again; none is lost, and afterwards all is as before."""
     server = start("--pool-size", "0", "--max-queue", "32", encoder=STUB + ",delay_ms=20")
     count = 500 if TIME_FACTOR == 1 else 200
-    urls = [data_url(encoded(picture(seed, 960, 540), "JPEG")) for seed in range(50)]
+    urls = [data_url(encoded(picture(seed, 3840, 2160), "JPEG")) for seed in range(10)]
     with contextlib.ExitStack() as stack, Probe(server) as probe:
         clients = [stack.enter_context(RawClient(server.port, receive_buffer=65536))
                    for _ in range(count)]

@@ -1,5 +1,5 @@
 """Encode servers on a real Mooncake cluster: they share embeddings, and no request fails whatever
-happens to master, holder and helper (field cases B49, B50, B57, B60, B62, B63)."""
+happens to master, holder and helper (field cases B43, B49, B50, B54, B55, B57, B60, B62, B63)."""
 
 import os
 import signal
@@ -8,7 +8,8 @@ import pytest
 
 import support
 from mooncake import Cluster, alive, helper_pid, store_of, wait_ready
-from support import STUB, png_url, run_cli, wait_for_puts, wait_until
+from support import (BY_SIZE, STUB, png_url, run_cli, small_url,
+                     wait_for_puts, wait_until)
 
 GLOBAL_CACHE = "--enable-mm-global-cache"
 
@@ -95,7 +96,7 @@ def test_doctor_tells_which_provider_is_in_use_and_what_is_wrong(shared_cluster,
     port = support.free_port()
     bad = run_cli("doctor", f"mooncake://127.0.0.1:{port}?python={shared_cluster.python}")
     assert bad.returncode == 1
-    assert f"no master answers at 127.0.0.1:{port}: Connection refused" in bad.stdout
+    assert f"no master answers at 127.0.0.1:{port}: cannot connect: Connection refused" in bad.stdout
     bad = run_cli("doctor", shared_cluster.url(python="/no/python"))
     assert bad.returncode == 1
     assert "cannot start /no/python" in bad.stdout
@@ -202,3 +203,72 @@ def test_helpers_of_two_servers_do_not_meet(start, shared_cluster):
     put(servers[0], pictures(250, 2))
     assert servers[1].sources(pictures(250, 2)) == ["encoded"] * 2
     assert helper_pid(servers[0]) != helper_pid(servers[1])
+
+
+def test_a_value_with_two_replicas_outlives_one_of_its_holders(start, cluster):
+    """B60: with `replicas=2` the death of a holder costs not even the hits."""
+    cluster.start()
+    cluster.start_holder("second_client")
+    a = start(store=cluster.url(replicas=2))
+    wait_ready(a)
+    urls = pictures(300, 6)
+    put(a, urls)
+    cluster.kill("mooncake_client")
+    b = start(store=cluster.url(replicas=2))
+    wait_ready(b)
+
+    def all_hit():
+        b.post("/flush?scope=local")
+        return b.sources(urls) == ["store"] * 6
+
+    wait_until(all_hit, 60, "the other replica to be taken")
+    assert (a.embeddings(urls).rows() == b.embeddings(urls).rows()).all()
+
+
+def test_leases_that_run_out_during_a_transfer_cost_hits_at_most(start, tmp_path):
+    """B54: with a lease of a millisecond many gets end after it. No request fails, and no row is
+    another one."""
+    cluster = Cluster(tmp_path / "mooncake", "--default_kv_lease_ttl=1ms")
+    try:
+        cluster.start()
+        golden = start("--pool-size", "0").embeddings(pictures(320, 8)).rows()
+        a = start(store=cluster.url())
+        wait_ready(a)
+        put(a, pictures(320, 8))
+        cold = start("--pool-size", "0", store=cluster.url())
+        wait_ready(cold)
+        for _ in range(20):
+            assert (cold.embeddings(pictures(320, 8)).rows() == golden).all()
+        assert cold.lookups("store") + cold.lookups("miss") == 160
+    finally:
+        cluster.stop()
+
+
+def test_a_writer_that_dies_during_a_put_blocks_its_keys_for_a_while_only(start, tmp_path):
+    """B55: a helper is killed with puts on the way. Nobody's request fails, the puts that fail
+    meanwhile are counters, and later the same keys can be stored."""
+    cluster = Cluster(tmp_path / "mooncake", "--put_start_discard_timeout_sec=3",
+                      "--put_start_release_timeout_sec=5")
+    try:
+        cluster.start()
+        a = start(store=cluster.url(), encoder=BY_SIZE)
+        wait_ready(a)
+        urls = [small_url(seed) for seed in range(8)]
+        a.encode_ok(urls)
+        os.kill(helper_pid(a), signal.SIGKILL)
+        b = start(store=cluster.url(), encoder=BY_SIZE)
+        wait_ready(b)
+        for _ in range(10):
+            assert b.encode(urls).status == 200
+            b.post("/flush?scope=local")
+        fresh = start("--pool-size", "0", store=cluster.url(), encoder=BY_SIZE)
+        wait_ready(fresh)
+
+        def all_stored():
+            fresh.encode_ok(urls)
+            wait_for_puts(fresh)
+            return fresh.sources(urls) == ["store"] * 8
+
+        wait_until(all_stored, 120, "the keys to be free again")
+    finally:
+        cluster.stop()

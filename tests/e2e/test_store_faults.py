@@ -326,6 +326,25 @@ def test_unreadable_values_are_misses(start, store_folder, golden):
     assert server.get("/health").status == 200
 
 
+def test_directories_in_the_place_of_values_cost_their_own_keys_alone(start, store_folder, golden):
+    """B57: and not the store, whose other values go on being read and written."""
+    keys = warm(start, store_folder, range(12))
+    for seed in range(10):
+        path = value_path(store_folder, keys[seed])
+        path.unlink()
+        path.mkdir()
+        (path / "foreign").touch()
+    server = start(store=file_store(store_folder))
+    for seed in range(10):
+        assert rows_of(server, seed) == golden[seed]
+        wait_for_puts(server)
+    assert server.sources([png_url(10), png_url(11)]) == ["store", "store"]
+    key = server.encode_ok([png_url(12)])["items"][0]["key"]
+    wait_for_puts(server)
+    assert value_path(store_folder, key).is_file()
+    assert server.metrics().sum("vitrove_store_errors_total", op="put", reason="ENOTEMPTY") == 10
+
+
 def test_a_read_only_store_serves_hits_and_refuses_puts_quietly(start, store_folder, golden,
                                                                namespaces):
     """B57: puts fail with EROFS; hits and requests do not."""

@@ -10,6 +10,7 @@
 //   get empty          claims success with 0 bytes    get exit        the process leaves with 7
 //   get slow 300       so many milliseconds late      setup code -300
 //   remove leased      unless it is forced
+//   once get code -707 the first get of this client alone
 //
 // Like the real one it calls a put to an existing key a success and keeps the old bytes, fills only
 // the last of two equal keys in a batch, wants buffers of exactly the value's size inside
@@ -25,6 +26,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -38,6 +40,7 @@ namespace fs = std::filesystem;
 struct Fault {
   std::string action;
   long number = 0;
+  bool once = false;
 };
 
 class Client {
@@ -107,7 +110,7 @@ class Client {
   std::optional<long> begin(const char* operation) {
     if (!is_set_up_) std::abort();
     const auto fault = fault_of(operation);
-    if (!fault) return std::nullopt;
+    if (!fault || (fault->once && !is_first(operation))) return std::nullopt;
     misbehave(*fault);
     if (fault->action == "code") return fault->number;
     return std::nullopt;
@@ -133,7 +136,10 @@ class Client {
       std::istringstream words(line);
       std::string name;
       Fault fault;
-      words >> name >> fault.action >> fault.number;
+      words >> name;
+      fault.once = name == "once";
+      if (fault.once) words >> name;
+      words >> fault.action >> fault.number;
       if (name == operation) return fault;
     }
     return std::nullopt;
@@ -147,6 +153,10 @@ class Client {
     if (fault.action == "slow") ::usleep(static_cast<useconds_t>(fault.number * 1000));
     while (fault.action == "hang") ::pause();
   }
+  bool is_first(const char* operation) {
+    std::lock_guard lock(mutex_);
+    return spent_.insert(operation).second;
+  }
   bool is_registered(const char* buffer, std::size_t size) {
     std::lock_guard lock(mutex_);
     for (const auto& [address, length] : memory_) {
@@ -159,6 +169,7 @@ class Client {
   bool is_set_up_ = false;
   std::mutex mutex_;
   std::map<char*, std::size_t> memory_;
+  std::set<std::string> spent_;  // operations that had their fault
 };
 
 Client* as_client(void* store) { return static_cast<Client*>(store); }

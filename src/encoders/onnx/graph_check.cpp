@@ -4,17 +4,12 @@
 #include <string_view>
 
 #include "encoders/onnx/batch_inputs.h"
+#include "encoders/onnx/config_error.h"
 #include "encoders/onnx/output_rows.h"
 #include "vitrove/error.h"
 
 namespace vitrove {
 namespace {
-
-[[noreturn]] void refuse(const std::string& what) {
-  throw Error(ErrorCode::invalid_argument, "vitrove.json: " + what);
-}
-
-std::string in_quotes(std::string_view text) { return "'" + std::string(text) + "'"; }
 
 std::string names_of(const std::vector<GraphTensor>& tensors) {
   std::string names;
@@ -25,36 +20,36 @@ std::string names_of(const std::vector<GraphTensor>& tensors) {
 const GraphTensor& require_input(const OnnxGraph& graph, const std::string& name) {
   const GraphTensor* input = graph.find_input(name);
   if (input == nullptr) {
-    refuse("the graph has no input " + in_quotes(name) + " (it has: " + names_of(graph.inputs()) +
-           ")");
+    refuse_config("the graph has no input " + in_quotes(name) +
+                  " (it has: " + names_of(graph.inputs()) + ")");
   }
   return *input;
 }
 
 void check_features(const GraphTensor& input, RowLayout layout) {
   if (input.type != ElementType::float32 && input.type != ElementType::float16) {
-    refuse("input " + in_quotes(input.name) + " takes " + std::string(to_string(input.type)) +
-           "; float32 and float16 can be fed");
+    refuse_config("input " + in_quotes(input.name) + " takes " +
+                  std::string(to_string(input.type)) + "; float32 and float16 can be fed");
   }
   if (layout == RowLayout::packed || input.shape.empty()) return;
   if (input.shape.front() > 1) {
-    refuse("input " + in_quotes(input.name) + " takes exactly " +
-           std::to_string(input.shape.front()) +
-           " items a run; export it with an open batch dimension, or with 1");
+    refuse_config("input " + in_quotes(input.name) + " takes exactly " +
+                  std::to_string(input.shape.front()) +
+                  " items a run; export it with an open batch dimension, or with 1");
   }
 }
 
 void check_integers(const GraphTensor& input) {
   if (input.type == ElementType::int32 || input.type == ElementType::int64) return;
-  refuse("input " + in_quotes(input.name) + " takes " + std::string(to_string(input.type)) +
-         "; int32 and int64 can be fed");
+  refuse_config("input " + in_quotes(input.name) + " takes " + std::string(to_string(input.type)) +
+                "; int32 and int64 can be fed");
 }
 
 void check_aux_inputs(const OnnxGraph& graph, const ModelConfig& config) {
   for (const auto& [name, kind] : config.aux_inputs) {
     if (!is_supported(kind)) {
-      refuse("auxiliary input " + in_quotes(to_string(kind)) +
-             " is not supported yet by this build (aux_inputs." + name + ")");
+      refuse_config("auxiliary input " + in_quotes(to_string(kind)) +
+                    " is not supported yet by this build (aux_inputs." + name + ")");
     }
     check_integers(require_input(graph, name));
   }
@@ -64,25 +59,26 @@ void refuse_unfed_inputs(const OnnxGraph& graph, const ModelConfig& config) {
   for (const GraphTensor& input : graph.inputs()) {
     if (input.name == config.input || input.name == config.grid_input) continue;
     if (config.aux_inputs.contains(input.name)) continue;
-    refuse("nothing feeds the graph's input " + in_quotes(input.name) +
-           "; name it in grid_input or aux_inputs");
+    refuse_config("nothing feeds the graph's input " + in_quotes(input.name) +
+                  "; name it in grid_input or aux_inputs");
   }
 }
 
 void check_output(const OnnxGraph& graph, const ModelConfig& config) {
   const GraphTensor* output = graph.find_output(config.output);
   if (output == nullptr) {
-    refuse("the graph has no output " + in_quotes(config.output) +
-           " (it has: " + names_of(graph.outputs()) + ")");
+    refuse_config("the graph has no output " + in_quotes(config.output) +
+                  " (it has: " + names_of(graph.outputs()) + ")");
   }
   if (output->type != ElementType::float32 && output->type != ElementType::float16 &&
       output->type != ElementType::bfloat16) {
-    refuse("output " + in_quotes(config.output) + " gives " + std::string(to_string(output->type)) +
-           "; rows are floating-point numbers");
+    refuse_config("output " + in_quotes(config.output) + " gives " +
+                  std::string(to_string(output->type)) + "; rows are floating-point numbers");
   }
   if (output->shape.empty() || output->shape.size() == output_rank(config.layout)) return;
-  refuse("output " + in_quotes(config.output) + " has shape " + describe_shape(output->shape) +
-         ", which is not layout " + in_quotes(to_string(config.layout)));
+  refuse_config("output " + in_quotes(config.output) + " has shape " +
+                describe_shape(output->shape) + ", which is not layout " +
+                in_quotes(to_string(config.layout)));
 }
 
 }  // namespace

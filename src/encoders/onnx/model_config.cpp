@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "encoders/onnx/config_error.h"
 #include "vitrove/error.h"
 
 namespace vitrove {
@@ -25,12 +26,6 @@ constexpr std::array<std::string_view, 9> known_fields{"modality", "input",  "gr
                                                        "output",   "layout", "aux_inputs",
                                                        "dtype",    "name",   "revision"};
 
-[[noreturn]] void refuse(const std::string& what, std::string detail = {}) {
-  throw Error(ErrorCode::invalid_argument, "vitrove.json: " + what, std::move(detail));
-}
-
-std::string in_quotes(std::string_view text) { return "'" + std::string(text) + "'"; }
-
 template <typename Values>
 std::string list_of(const Values& values) {
   std::string list;
@@ -46,17 +41,18 @@ std::string list_of(const Values& values) {
 }
 
 std::string text_of(const Json& value, const std::string& field) {
-  if (!value.is_string()) refuse("field " + in_quotes(field) + " must be a string");
+  if (!value.is_string()) refuse_config("field " + in_quotes(field) + " must be a string");
   auto text = value.get<std::string>();
-  if (text.find('\0') != std::string::npos) refuse("field " + in_quotes(field) + " holds a NUL");
+  if (text.find('\0') != std::string::npos)
+    refuse_config("field " + in_quotes(field) + " holds a NUL");
   return text;
 }
 
 std::string required_text(const Json& config, const std::string& field) {
   const auto found = config.find(field);
-  if (found == config.end()) refuse("field " + in_quotes(field) + " is missing");
+  if (found == config.end()) refuse_config("field " + in_quotes(field) + " is missing");
   std::string text = text_of(*found, field);
-  if (text.empty()) refuse("field " + in_quotes(field) + " is empty");
+  if (text.empty()) refuse_config("field " + in_quotes(field) + " is empty");
   return text;
 }
 
@@ -72,14 +68,15 @@ typename Values::value_type choice(const std::string& text, const std::string& f
   for (const auto value : values) {
     if (to_string(value) == text) return value;
   }
-  refuse("field " + in_quotes(field) + " cannot be " + in_quotes(text) +
-         " (known: " + list_of(values) + ")");
+  refuse_config("field " + in_quotes(field) + " cannot be " + in_quotes(text) +
+                " (known: " + list_of(values) + ")");
 }
 
 void refuse_unknown_fields(const Json& config) {
   for (const auto& [field, value] : config.items()) {
     if (std::find(known_fields.begin(), known_fields.end(), field) == known_fields.end()) {
-      refuse("unknown field " + in_quotes(field) + " (known: " + list_of(known_fields) + ")");
+      refuse_config("unknown field " + in_quotes(field) + " (known: " + list_of(known_fields) +
+                    ")");
     }
   }
 }
@@ -87,16 +84,17 @@ void refuse_unknown_fields(const Json& config) {
 std::vector<Modality> modalities_of(const Json& config) {
   const std::string field = "modality";
   const auto found = config.find(field);
-  if (found == config.end()) refuse("field 'modality' is missing");
+  if (found == config.end()) refuse_config("field 'modality' is missing");
   if (found->is_string()) return {choice(found->get<std::string>(), field, modalities)};
-  if (!found->is_array()) refuse("field 'modality' must be a string or a list of strings");
-  if (found->empty()) refuse("field 'modality' is an empty list");
+  if (!found->is_array()) refuse_config("field 'modality' must be a string or a list of strings");
+  if (found->empty()) refuse_config("field 'modality' is an empty list");
   std::vector<Modality> listed;
   for (const Json& element : *found) {
-    if (!element.is_string()) refuse("field 'modality' must be a string or a list of strings");
+    if (!element.is_string())
+      refuse_config("field 'modality' must be a string or a list of strings");
     const Modality modality = choice(element.get<std::string>(), field, modalities);
     if (std::find(listed.begin(), listed.end(), modality) != listed.end()) {
-      refuse("field 'modality' names " + in_quotes(to_string(modality)) + " twice");
+      refuse_config("field 'modality' names " + in_quotes(to_string(modality)) + " twice");
     }
     listed.push_back(modality);
   }
@@ -106,7 +104,7 @@ std::vector<Modality> modalities_of(const Json& config) {
 std::map<std::string, AuxInput> aux_inputs_of(const Json& config) {
   const auto found = config.find("aux_inputs");
   if (found == config.end()) return {};
-  if (!found->is_object()) refuse("field 'aux_inputs' must be an object");
+  if (!found->is_object()) refuse_config("field 'aux_inputs' must be an object");
   std::map<std::string, AuxInput> aux;
   for (const auto& [graph_input, kind] : found->items()) {
     const std::string field = "aux_inputs." + graph_input;
@@ -117,10 +115,11 @@ std::map<std::string, AuxInput> aux_inputs_of(const Json& config) {
 
 // One graph input cannot be fed from two places.
 void refuse_shared_inputs(const ModelConfig& config) {
-  if (config.grid_input == config.input) refuse("'input' and 'grid_input' name one graph input");
+  if (config.grid_input == config.input)
+    refuse_config("'input' and 'grid_input' name one graph input");
   for (const auto& [graph_input, kind] : config.aux_inputs) {
     if (graph_input == config.input || graph_input == config.grid_input) {
-      refuse("'aux_inputs' names " + in_quotes(graph_input) + ", which is fed already");
+      refuse_config("'aux_inputs' names " + in_quotes(graph_input) + ", which is fed already");
     }
   }
 }
@@ -171,9 +170,9 @@ ModelConfig parse_model_config(std::string_view json) {
   try {
     parsed = Json::parse(json);
   } catch (const Json::exception& error) {
-    refuse("not valid JSON", error.what());
+    refuse_config("not valid JSON", error.what());
   }
-  if (!parsed.is_object()) refuse("not a JSON object");
+  if (!parsed.is_object()) refuse_config("not a JSON object");
   refuse_unknown_fields(parsed);
 
   ModelConfig config;

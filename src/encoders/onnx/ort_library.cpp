@@ -68,6 +68,7 @@ Opened open_library(const std::filesystem::path& path) {
   Opened opened;
   opened.handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (opened.handle == nullptr) {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): glibc keeps one a thread
     if (const char* text = dlerror()) opened.failure = text;
   }
   return opened;

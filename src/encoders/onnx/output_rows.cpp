@@ -12,7 +12,7 @@
 namespace vitrove {
 namespace {
 
-[[noreturn]] void refuse(const std::string& why) {
+[[noreturn]] void refuse_output(const std::string& why) {
   throw Error(ErrorCode::internal, "the encoder's output is not as declared: " + why);
 }
 
@@ -31,24 +31,26 @@ std::optional<DType> as_dtype(ElementType type) {
 
 DType float_type(const OutputTensor& output) {
   const auto dtype = as_dtype(output.type);
-  if (!dtype) refuse("its elements are no floating-point numbers");
+  if (!dtype) refuse_output("its elements are no floating-point numbers");
   return *dtype;
 }
 
 void require_rank(const OutputTensor& output, RowLayout layout) {
   if (output.shape.size() == output_rank(layout)) return;
-  refuse("shape " + describe_shape(output.shape) + " in layout " + std::string(to_string(layout)));
+  refuse_output("shape " + describe_shape(output.shape) + " in layout " +
+                std::string(to_string(layout)));
 }
 
 void require_items(const OutputTensor& output, std::size_t items) {
   if (output.shape.front() == static_cast<std::int64_t>(items)) return;
-  refuse("shape " + describe_shape(output.shape) + " for " + std::to_string(items) + " items");
+  refuse_output("shape " + describe_shape(output.shape) + " for " + std::to_string(items) +
+                " items");
 }
 
 // Rows are counted in 32 bits everywhere.
 std::uint32_t row_count(std::uint64_t rows) {
-  if (rows == 0) refuse("no rows");
-  if (rows > std::numeric_limits<std::uint32_t>::max()) refuse("too many rows");
+  if (rows == 0) refuse_output("no rows");
+  if (rows > std::numeric_limits<std::uint32_t>::max()) refuse_output("too many rows");
   return static_cast<std::uint32_t>(rows);
 }
 
@@ -94,7 +96,7 @@ std::uint64_t patches_per_row(Batch batch, std::uint64_t rows) {
   std::uint64_t patches = 0;
   for (const PreprocessedItem* item : batch) patches += patch_count(required_grid(*item));
   if (patches % rows != 0) {
-    refuse(std::to_string(rows) + " rows for " + std::to_string(patches) + " patches");
+    refuse_output(std::to_string(rows) + " rows for " + std::to_string(patches) + " patches");
   }
   return patches / rows;
 }
@@ -139,7 +141,7 @@ std::vector<EncoderOutput> split_chw(const OutputTensor& output, std::size_t ite
   const auto height = static_cast<std::uint64_t>(output.shape[2]);
   const auto width = static_cast<std::uint64_t>(output.shape[3]);
   const std::uint32_t rows = row_count(height * width);
-  if (channels == 0) refuse("no channels");
+  if (channels == 0) refuse_output("no channels");
   const std::size_t item_bytes = output.bytes.size() / items;
 
   std::vector<EncoderOutput> outputs(items);
@@ -157,7 +159,7 @@ std::vector<EncoderOutput> split_packed(const OutputTensor& output, Batch batch,
   const DType from_type = float_type(output);
   require_rank(output, RowLayout::packed);
   const auto rows = static_cast<std::uint64_t>(output.shape[0]);
-  if (rows == 0) refuse("no rows");
+  if (rows == 0) refuse_output("no rows");
   const std::uint64_t merged = patches_per_row(batch, rows);
   const std::size_t row_bytes = output.bytes.size() / rows;
 
@@ -166,7 +168,8 @@ std::vector<EncoderOutput> split_packed(const OutputTensor& output, Batch batch,
   for (const PreprocessedItem* item : batch) {
     const std::uint64_t patches = patch_count(required_grid(*item));
     if (patches % merged != 0) {
-      refuse(std::to_string(patches) + " patches of an item, " + std::to_string(merged) + " a row");
+      refuse_output(std::to_string(patches) + " patches of an item, " + std::to_string(merged) +
+                    " a row");
     }
     EncoderOutput& out = outputs.emplace_back();
     out.rows = row_count(patches / merged);

@@ -2,6 +2,7 @@
 
 #include "pool/policies/gdsf.h"
 #include "pool/policies/lru.h"
+#include "pool/policies/modality_shares.h"
 #include "pool/policies/s3fifo.h"
 #include "vitrove/error.h"
 #include "vitrove/eviction_policy.h"
@@ -21,6 +22,13 @@ std::unique_ptr<EvictionPolicy> make_eviction_policy(std::string_view name) {
   }
   throw Error(ErrorCode::invalid_argument,
               "unknown eviction policy \"" + std::string(name) + "\"; known are: " + known);
+}
+
+std::unique_ptr<EvictionPolicy> make_eviction_policy(std::string_view name,
+                                                     std::span<const ModalityShare> shares,
+                                                     std::uint64_t pool_bytes) {
+  if (shares.empty()) return make_eviction_policy(name);
+  return std::make_unique<ModalityShares>(name, shares, pool_bytes);
 }
 
 }  // namespace vitrove

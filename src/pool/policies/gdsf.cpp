@@ -31,7 +31,7 @@ void GdsfPolicy::on_erase(PolicySlot slot) {
   if (heap_.size() > 2 * live_ + 64) refresh_all();
 }
 
-std::optional<PolicySlot> GdsfPolicy::next_victim(const std::function<bool(PolicySlot)>& take) {
+std::optional<PolicySlot> GdsfPolicy::next_victim(const Take& take) {
   std::vector<Candidate> refused;
   std::optional<PolicySlot> victim;
   std::size_t outdated = 0;
@@ -53,14 +53,38 @@ std::optional<PolicySlot> GdsfPolicy::next_victim(const std::function<bool(Polic
     }
     if (take(candidate.slot)) {
       victim = candidate.slot;
-      age_.store(std::max(age_.load(std::memory_order_relaxed), candidate.priority),
-                 std::memory_order_relaxed);
+      note_victim(candidate.priority);
     } else {
       refused.push_back(candidate);
     }
   }
   for (const Candidate& candidate : refused) push(candidate);
   return victim;
+}
+
+// Its priority.
+std::optional<double> GdsfPolicy::lowest_rank() {
+  const std::size_t enough = std::max<std::size_t>(64, live_ / 8);
+  for (std::size_t outdated = 0; !heap_.empty();) {
+    if (!is_current(heap_.front())) {
+      pop();
+      continue;
+    }
+    const double now = priority(heap_.front().slot);
+    if (now <= heap_.front().priority || outdated > enough) return heap_.front().priority;
+    if (++outdated > enough) {
+      refresh_all();
+      continue;
+    }
+    Candidate candidate = pop();
+    candidate.priority = now;
+    push(candidate);
+  }
+  return std::nullopt;
+}
+
+void GdsfPolicy::note_victim(double rank) {
+  if (rank > age_.load(std::memory_order_relaxed)) age_.store(rank, std::memory_order_relaxed);
 }
 
 double GdsfPolicy::priority(PolicySlot slot) const {

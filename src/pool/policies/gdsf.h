@@ -42,10 +42,12 @@ class GdsfPolicy final : public EvictionPolicy {
   }
   void prefetch(PolicySlot slot) const noexcept override { uses_.prefetch(slot); }
   void on_erase(PolicySlot slot) override;
-  std::optional<PolicySlot> next_victim(const std::function<bool(PolicySlot)>& take) override;
+  std::optional<PolicySlot> next_victim(const Take& take) override;
+  std::optional<double> lowest_rank() override;
+  void note_victim(double rank) override;
 
  private:
-  struct Use {
+  struct alignas(32) Use {         // never in two cache lines
     std::atomic<double> value{0};  // cost / bytes
     std::atomic<double> age{0};
     std::atomic<std::uint32_t> count{0};

@@ -47,7 +47,7 @@ class LruPolicy final : public EvictionPolicy {
     --live_;
   }
 
-  std::optional<PolicySlot> next_victim(const std::function<bool(PolicySlot)>& take) override {
+  std::optional<PolicySlot> next_victim(const Take& take) override {
     ++round_;
     std::size_t offered = 0;
     for (bool complete = false;;) {
@@ -75,6 +75,16 @@ class LruPolicy final : public EvictionPolicy {
     }
   }
 
+  // Its stamp. Where everybody is hit all the while, the oldest of a moment ago will do.
+  std::optional<double> lowest_rank() override {
+    if (live_ == 0) return std::nullopt;
+    if (!skip_to_oldest()) {
+      take_snapshot(0);
+      if (!skip_to_oldest()) head_ = 0;
+    }
+    return static_cast<double>(queue_[head_].stamp);
+  }
+
  private:
   struct Candidate {
     std::uint64_t stamp;
@@ -89,6 +99,15 @@ class LruPolicy final : public EvictionPolicy {
 
   std::uint64_t stamp(PolicySlot slot) const {
     return stamps_[slot].load(std::memory_order_relaxed);
+  }
+
+  // False when the queue is used up.
+  bool skip_to_oldest() {
+    for (; head_ < queue_.size(); ++head_) {
+      const Candidate& candidate = queue_[head_];
+      if (entries_[candidate.slot].live && stamp(candidate.slot) == candidate.stamp) return true;
+    }
+    return false;
   }
 
   // The refused stay in front of the queue, in order; what was skipped on the way is forgotten.

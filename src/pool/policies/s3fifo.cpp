@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "pool/policies/cycle_clock.h"
+
 namespace vitrove {
 
 void S3FifoPolicy::on_insert(PolicySlot slot, const PolicyItem& item) {
@@ -13,7 +15,10 @@ void S3FifoPolicy::on_insert(PolicySlot slot, const PolicyItem& item) {
   }
   hits_[slot].store(0, std::memory_order_relaxed);
   const Place place = ghosts_.take(item.key_hash) ? Place::main : Place::small;
-  entries_[slot] = {.key_hash = item.key_hash, .bytes = item.bytes, .place = place};
+  entries_[slot] = {.key_hash = item.key_hash,
+                    .bytes = item.bytes,
+                    .queued_at = CycleClock::now(),
+                    .place = place};
   queue_of(place).push(slot, item.bytes);
 }
 
@@ -23,7 +28,7 @@ void S3FifoPolicy::on_erase(PolicySlot slot) {
   entry.place = Place::nowhere;
 }
 
-std::optional<PolicySlot> S3FifoPolicy::next_victim(const std::function<bool(PolicySlot)>& take) {
+std::optional<PolicySlot> S3FifoPolicy::next_victim(const Take& take) {
   ++round_;
   const std::size_t live = small_.count() + main_.count();
   std::size_t offered = 0;
@@ -32,9 +37,7 @@ std::optional<PolicySlot> S3FifoPolicy::next_victim(const std::function<bool(Pol
   std::size_t turns = std::size_t{2} * most_hits * live;
   bool main_refuses = false;
   while (offered < live) {
-    const bool small_is_full =
-        main_.empty() || small_.bytes() * small_share >= small_.bytes() + main_.bytes();
-    const bool from_small = !small_.empty() && (small_is_full || main_refuses);
+    const bool from_small = !small_.empty() && (small_is_full() || main_refuses);
     const PolicySlot slot = from_small ? small_.oldest() : main_.oldest();
     Entry& entry = entries_[slot];
     const bool patient = turns > 0;
@@ -56,8 +59,21 @@ std::optional<PolicySlot> S3FifoPolicy::next_victim(const std::function<bool(Pol
   return std::nullopt;
 }
 
+bool S3FifoPolicy::small_is_full() const {
+  return main_.empty() || small_.bytes() * small_share >= small_.bytes() + main_.bytes();
+}
+
+// Since when the first to be looked at has stood in its queue.
+std::optional<double> S3FifoPolicy::lowest_rank() {
+  if (small_.empty() && main_.empty()) return std::nullopt;
+  const bool from_small = !small_.empty() && small_is_full();
+  const PolicySlot slot = from_small ? small_.oldest() : main_.oldest();
+  return static_cast<double>(entries_[slot].queued_at);
+}
+
 void S3FifoPolicy::move_to(PolicySlot slot, Place place) {
   Entry& entry = entries_[slot];
+  entry.queued_at = CycleClock::now();
   queue_of(entry.place).remove(slot, entry.bytes);
   entry.place = place;
   queue_of(place).push(slot, entry.bytes);

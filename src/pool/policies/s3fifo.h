@@ -34,7 +34,8 @@ class S3FifoPolicy final : public EvictionPolicy {
   }
   void prefetch(PolicySlot slot) const noexcept override { hits_.prefetch(slot); }
   void on_erase(PolicySlot slot) override;
-  std::optional<PolicySlot> next_victim(const std::function<bool(PolicySlot)>& take) override;
+  std::optional<PolicySlot> next_victim(const Take& take) override;
+  std::optional<double> lowest_rank() override;
 
  private:
   static constexpr std::uint8_t most_hits = 3;
@@ -46,10 +47,12 @@ class S3FifoPolicy final : public EvictionPolicy {
     std::uint64_t key_hash = 0;
     std::uint64_t bytes = 0;
     std::uint64_t offered_in = 0;
+    std::uint64_t queued_at = 0;
     Place place = Place::nowhere;
   };
 
   SlotQueue& queue_of(Place place) { return place == Place::small ? small_ : main_; }
+  bool small_is_full() const;
   void move_to(PolicySlot slot, Place place);
   bool deserves_to_stay(PolicySlot slot);
 

@@ -27,6 +27,9 @@
 
 namespace vitrove::file {
 
+// How long anybody waits for the lock of the state file.
+constexpr auto state_patience = std::chrono::seconds(10);
+
 struct EvictorLease {
   ProcessIdentity holder;
   std::int64_t expiry_ms = 0;

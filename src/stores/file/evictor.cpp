@@ -7,14 +7,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "stores/file/claims.h"
 #include "stores/file/walk.h"
 
 namespace vitrove::file {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-constexpr auto state_patience = std::chrono::seconds(10);
 
 std::int64_t modified_ns(const struct stat& status) {
   return std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
@@ -107,12 +106,17 @@ void Evictor::see(int directory_fd, std::string_view first, std::string_view sec
                   std::string_view name) {
   const auto key = parse_value_name(first, second, name);
   const auto writer = parse_temporary_name(name);
-  if (!key && !writer) return;
+  const bool is_claim = is_claim_name(first, second, name);
+  if (!key && !writer && !is_claim) return;
   struct stat status;
   const std::string text(name);
   if (::fstatat(directory_fd, text.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return;
   if (!S_ISREG(status.st_mode)) return;
   if (writer && is_orphan(*writer, modified_ns(status)) &&
+      ::unlinkat(directory_fd, text.c_str(), 0) == 0) {
+    return;
+  }
+  if (is_claim && is_claim_over(directory_fd, text.c_str(), self_) &&
       ::unlinkat(directory_fd, text.c_str(), 0) == 0) {
     return;
   }

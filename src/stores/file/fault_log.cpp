@@ -15,6 +15,11 @@ void FaultLog::failed(std::string_view what, int error_number) {
   throttle_.log(spdlog::level::warn, "file store {}: {}", root_, reason);
 }
 
+void FaultLog::noted(std::string_view what, int error_number) {
+  notes_.log(spdlog::level::warn, "file store {}: {}: {}", root_, what,
+             std::generic_category().message(error_number));
+}
+
 void FaultLog::succeeded() {
   if (!degraded_.load()) return;
   {

@@ -16,6 +16,8 @@ class FaultLog {
 
   // Logged at most once a minute.
   void failed(std::string_view what, int error_number);
+  // Logged as often, and nothing that is wrong with the store.
+  void noted(std::string_view what, int error_number);
   // Says so when something was wrong before.
   void succeeded();
 
@@ -28,6 +30,7 @@ class FaultLog {
   mutable std::mutex mutex_;
   std::string detail_;
   LogThrottle throttle_{std::chrono::minutes(1)};
+  LogThrottle notes_{std::chrono::minutes(1)};
 };
 
 }  // namespace vitrove::file

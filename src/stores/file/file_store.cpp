@@ -1,8 +1,6 @@
 #include "vitrove/file_store.h"
 
-#include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <system_error>
 
@@ -13,11 +11,13 @@
 #include "base/unique_fd.h"
 #include "stores/batch.h"
 #include "stores/builtin_backends.h"
+#include "stores/file/claims.h"
 #include "stores/file/directory_maker.h"
 #include "stores/file/errors.h"
 #include "stores/file/fault_log.h"
 #include "stores/file/layout.h"
 #include "stores/file/space_keeper.h"
+#include "stores/file/temporary_file.h"
 #include "stores/file/transfer.h"
 #include "stores/file/walk.h"
 #include "vitrove/error.h"
@@ -62,61 +62,20 @@ int obstacle_error(const struct stat& status) {
   return ENXIO;
 }
 
+// About one key, and nothing that is wrong with the store.
+StoreResult in_the_way(int error_number) { return {StoreStatus::conflict, 0, error_number}; }
+
 StoreResult answer_about(const Place& place) {
   if (place.error_number != 0) return failure(place.error_number);
   switch (place.kind) {
     case Place::Kind::value:
       return {StoreStatus::ok, place.size()};
     case Place::Kind::obstacle:
-      return failure(obstacle_error(place.status));
+      return in_the_way(obstacle_error(place.status));
     default:
       return {StoreStatus::absent};
   }
 }
-
-// A file under a temporary name, which is gone unless it was given the value's name.
-class TemporaryFile {
- public:
-  TemporaryFile(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
-  TemporaryFile(TemporaryFile&& other) noexcept
-      : path_(std::exchange(other.path_, {})), fd_(std::move(other.fd_)) {}
-  TemporaryFile& operator=(TemporaryFile&&) = delete;
-  ~TemporaryFile() {
-    if (!path_.empty()) ::unlink(path_.c_str());
-  }
-  int fd() const { return fd_.get(); }
-
-  // 0 or errno; EEXIST when something stands there that `mode` leaves alone.
-  int publish(const std::string& target, PutMode mode) {
-    const int error = mode == PutMode::replace ? rename_over(target) : rename_to_new(target);
-    if (error == 0) path_.clear();
-    return error;
-  }
-
- private:
-  int rename_over(const std::string& target) {
-    return ::rename(path_.c_str(), target.c_str()) == 0 ? 0 : errno;
-  }
-
-  int rename_to_new(const std::string& target) {
-    if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) == 0) {
-      return 0;
-    }
-    if (errno != EINVAL && errno != ENOSYS) return errno;
-    // NFS and some others know no such rename; a hard link fails alike when there is something.
-    if (::link(path_.c_str(), target.c_str()) == 0) {
-      ::unlink(path_.c_str());
-      return 0;
-    }
-    if (errno != EPERM && errno != EOPNOTSUPP && errno != EMLINK) return errno;
-    // Nor hard links. Values of one key are equal, so overwriting one by accident does no harm.
-    struct stat status;
-    return ::lstat(target.c_str(), &status) == 0 ? EEXIST : rename_over(target);
-  }
-
-  std::string path_;
-  UniqueFd fd_;
-};
 
 class FileStore final : public EmbeddingStore {
  public:
@@ -125,13 +84,15 @@ class FileStore final : public EmbeddingStore {
         layout_(options.root),
         maker_(layout_),
         faults_(layout_.root()),
-        keeper_(layout_, maker_, faults_, options) {}
+        keeper_(layout_, maker_, faults_, options),
+        temporaries_(layout_, maker_, keeper_.identity()),
+        claims_(layout_, temporaries_, keeper_.identity()) {}
 
   std::string_view name() const override { return "file"; }
 
   StoreCapabilities capabilities() const override {
     StoreCapabilities all;
-    all.can_remove = all.can_list = all.can_replace = true;
+    all.can_remove = all.can_list = all.can_replace = all.can_claim = true;
     all.is_local = all.reports_pieces = true;
     all.max_value_bytes = options_.capacity - trimmed_room(options_.capacity);
     return all;
@@ -160,6 +121,9 @@ class FileStore final : public EmbeddingStore {
       if (result.is_fault() && result.error_number != 0) {
         faults_.failed("put", result.error_number);
       }
+      if (result.status == StoreStatus::conflict) {
+        faults_.noted("something that is no value is in a key's place", result.error_number);
+      }
       return result;
     });
   }
@@ -179,6 +143,22 @@ class FileStore final : public EmbeddingStore {
   StoreResult list(const ListOptions& options, const std::function<bool(const ListedValue&)>& visit,
                    const StoreContext& context) override;
 
+  StoreResult claim(const EmbeddingKey& key, std::chrono::milliseconds ttl, ClaimToken& token,
+                    const StoreContext& context) override {
+    if (const auto reason = stop_reason(context)) return {*reason};
+    return claims_.claim(key, ttl, token);
+  }
+  StoreResult renew(const EmbeddingKey& key, const ClaimToken& token, std::chrono::milliseconds ttl,
+                    const StoreContext& context) override {
+    if (const auto reason = stop_reason(context)) return {*reason};
+    return claims_.renew(key, token, ttl);
+  }
+  StoreResult release(const EmbeddingKey& key, const ClaimToken& token, ClaimOutcome,
+                      const StoreContext& context) override {
+    if (const auto reason = stop_reason(context)) return {*reason};
+    return claims_.release(key, token);
+  }
+
  private:
   StoreResult get(const EmbeddingKey& key, MutableBufferList buffers, std::size_t key_index,
                   const StoreContext& context);
@@ -189,7 +169,6 @@ class FileStore final : public EmbeddingStore {
   StoreResult write_failure(int error_number);
   StoreResult remove(const EmbeddingKey& key);
 
-  std::pair<TemporaryFile, int> make_temporary(const EmbeddingKey& key);
   int publish(TemporaryFile& temporary, const std::string& path, PutMode mode);
 
   const FileStoreOptions options_;
@@ -197,7 +176,8 @@ class FileStore final : public EmbeddingStore {
   DirectoryMaker maker_;
   FaultLog faults_;
   SpaceKeeper keeper_;
-  std::atomic<std::uint64_t> temporary_number_{0};
+  TemporaryFiles temporaries_;
+  Claims claims_;
 };
 
 void touch_when_old(int fd, const struct stat& status) {
@@ -209,6 +189,15 @@ void touch_when_old(int fd, const struct stat& status) {
   static_cast<void>(::futimens(fd, nullptr) == 0);
 }
 
+// Of a link or a socket in a value's place, or of the way there.
+StoreResult open_failure(const std::string& path, int error_number) {
+  const bool may_be_obstacle = error_number == ELOOP || error_number == ENXIO;
+  if (may_be_obstacle && look_at(path).kind == Place::Kind::obstacle) {
+    return in_the_way(error_number);
+  }
+  return failure(error_number);
+}
+
 StoreResult FileStore::get(const EmbeddingKey& key, MutableBufferList buffers,
                            std::size_t key_index, const StoreContext& context) {
   const std::uint64_t room = total_bytes(buffers);
@@ -217,7 +206,7 @@ StoreResult FileStore::get(const EmbeddingKey& key, MutableBufferList buffers,
   // Whatever may stand there, opening it neither blocks nor leads elsewhere.
   const UniqueFd fd(
       ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
-  if (!fd) return failure(errno);
+  if (!fd) return open_failure(path, errno);
   Place place;
   if (::fstat(fd.get(), &place.status) != 0) return failure(errno);
   place.kind = kind_of(place.status);
@@ -247,6 +236,11 @@ StoreResult FileStore::put(const EmbeddingKey& key, ConstBufferList buffers, Put
     if (fd) touch_when_old(fd.get(), before.status);
     return {StoreStatus::ok, before.size()};
   }
+  // A directory that is not empty stays: nothing need be written to find that out.
+  if (before.kind == Place::Kind::obstacle && S_ISDIR(before.status.st_mode) &&
+      ::rmdir(path.c_str()) != 0 && errno == ENOTEMPTY) {
+    return in_the_way(ENOTEMPTY);
+  }
   return write(key, buffers, size, mode, before, context);
 }
 
@@ -254,18 +248,20 @@ StoreResult FileStore::write(const EmbeddingKey& key, ConstBufferList buffers, s
                              PutMode mode, const Place& before, const StoreContext& context) {
   auto [reserved, grant] = keeper_.reserve(size, context);
   if (!reserved.ok()) return reserved;
-  auto [temporary, error] = make_temporary(key);
+  auto [temporary, error] = temporaries_.make(key);
   if (error != 0) return write_failure(error);
   if (size > written_at_once) {
     // The whole size at once, so that a count sees what is coming.
     if (::ftruncate(temporary.fd(), static_cast<off_t>(size)) != 0) return write_failure(errno);
     grant.became_visible();
   }
-  if ((error = write_value(temporary.fd(), buffers, context)) != 0) return write_failure(error);
+  error = write_value(temporary.fd(), buffers, context);
+  if (error != 0) return write_failure(error);
   grant.became_visible();
   if (options_.fsync && ::fdatasync(temporary.fd()) != 0) return write_failure(errno);
   error = publish(temporary, layout_.path_of(key), mode);
   if (error == EEXIST) return {StoreStatus::ok, size};  // somebody was faster
+  if (error == ENOTEMPTY) return in_the_way(error);
   if (error != 0) return write_failure(error);
   grant.keep();
   if (before.kind == Place::Kind::value) {
@@ -285,26 +281,6 @@ StoreResult FileStore::write_failure(int error_number) {
   const StoreResult result = put_failure(error_number);
   if (result.status == StoreStatus::no_space) keeper_.note_space_ran_out();
   return result;
-}
-
-std::pair<TemporaryFile, int> FileStore::make_temporary(const EmbeddingKey& key) {
-  // The directories may be missing, and others may remove them again while they are empty.
-  constexpr int attempts = 100;
-  int error = 0;
-  for (int attempt = 0; attempt < attempts; ++attempt) {
-    std::string path =
-        layout_.temporary_path(key, keeper_.identity(), temporary_number_.fetch_add(1));
-    UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (fd) {
-      const mode_t mode = maker_.file_mode();
-      if ((mode & 077) != 0) static_cast<void>(::fchmod(fd.get(), mode) == 0);
-      return {TemporaryFile(std::move(path), std::move(fd)), 0};
-    }
-    error = errno;
-    if (error == ENOENT) error = maker_.make(layout_.directory_of(key));
-    if (error != 0 && error != ENOENT) break;
-  }
-  return {TemporaryFile({}, UniqueFd()), error == 0 ? ENOENT : error};
 }
 
 // 0, EEXIST when a value stands there that `mode` leaves alone, or errno.

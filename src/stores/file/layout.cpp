@@ -8,7 +8,8 @@ namespace vitrove::file {
 namespace {
 
 constexpr std::string_view temporary_prefix = ".vt1-tmp-";
-constexpr std::size_t identity_length = 16;  // of a token, and of a host
+constexpr std::string_view claim_prefix = ".vt1-claim-";  // and the digits of the key
+constexpr std::size_t identity_length = 16;               // of a token, and of a host
 
 bool is_hex(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) {
@@ -51,6 +52,10 @@ std::string Layout::temporary_path(const EmbeddingKey& key, const ProcessIdentit
          writer.host + '-' + hex_of(static_cast<std::uint64_t>(writer.pid)) + '-' + hex_of(number);
 }
 
+std::string Layout::claim_path(const EmbeddingKey& key) const {
+  return directory_of(key) + '/' + std::string(claim_prefix) + key.text().substr(4);
+}
+
 bool is_fan_out_name(std::string_view name) { return name.size() == 1 && is_hex(name); }
 
 std::optional<EmbeddingKey> parse_value_name(std::string_view first, std::string_view second,
@@ -60,6 +65,12 @@ std::optional<EmbeddingKey> parse_value_name(std::string_view first, std::string
   const auto key = EmbeddingKey::parse(name);
   if (!key || key->text() != name) return std::nullopt;  // capitals would be another file
   return key;
+}
+
+bool is_claim_name(std::string_view first, std::string_view second, std::string_view name) {
+  if (!name.starts_with(claim_prefix)) return false;
+  const std::string value = "vt1-" + std::string(name.substr(claim_prefix.size()));
+  return parse_value_name(first, second, value).has_value();
 }
 
 std::optional<ProcessIdentity> parse_temporary_name(std::string_view name) {

@@ -27,6 +27,7 @@ class Layout {
   std::string path_of(const EmbeddingKey& key) const;
   std::string temporary_path(const EmbeddingKey& key, const ProcessIdentity& writer,
                              std::uint64_t number) const;
+  std::string claim_path(const EmbeddingKey& key) const;
 
  private:
   std::string root_;
@@ -39,6 +40,9 @@ bool is_fan_out_name(std::string_view name);
 // The key of a value's file name, when it stands in the directories it belongs to.
 std::optional<EmbeddingKey> parse_value_name(std::string_view first, std::string_view second,
                                              std::string_view name);
+
+// Whether it is the name of a claim on what belongs in these directories.
+bool is_claim_name(std::string_view first, std::string_view second, std::string_view name);
 
 // Who writes the temporary file of this name: so its leftovers are known for what they are,
 // whatever becomes of the state file.

@@ -16,7 +16,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr auto state_patience = 10s;
 constexpr auto heartbeat = 60s;
 constexpr auto shrink_interval = 10s;
 
@@ -347,7 +346,10 @@ int SpaceKeeper::run_pass(const Request& request, std::stop_token stop) {
   {
     std::lock_guard lock(grant_mutex_);
     int error = evictor_.begin();
-    if (error == ENOENT && (error = maker_.make(layout_.base())) == 0) error = evictor_.begin();
+    if (error == ENOENT) {  // the directory is gone
+      error = maker_.make(layout_.base());
+      if (error == 0) error = evictor_.begin();
+    }
     if (error != 0) return error;
     remaining_ = 0;  // a new base begins: what we have not used is not in it
     unseen = unseen_.load();

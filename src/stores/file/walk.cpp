@@ -35,6 +35,7 @@ class Directory {
   // nullptr at the end, or when reading fails.
   const char* next() {
     errno = 0;
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): unsafe on a shared stream only, and this is ours
     const dirent* const entry = ::readdir(stream_);
     if (entry != nullptr) return entry->d_name;
     error_ = errno;

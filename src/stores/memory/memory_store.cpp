@@ -68,6 +68,56 @@ struct Shard {
   }
 };
 
+// Who may encode what. Thread-safe.
+class ClaimBook {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  StoreResult claim(const EmbeddingKey& key, std::chrono::milliseconds ttl, ClaimToken& token) {
+    const auto now = Clock::now();
+    std::lock_guard lock(mutex_);
+    std::erase_if(claims_, [&](const auto& claim) { return claim.second.ends <= now; });
+    const auto [place, is_new] = claims_.try_emplace(key);
+    if (!is_new) return {StoreStatus::conflict};
+    place->second = {std::to_string(++last_token_), now + ttl};
+    token.value = place->second.token;
+    return {};
+  }
+  StoreResult renew(const EmbeddingKey& key, const ClaimToken& token,
+                    std::chrono::milliseconds ttl) {
+    std::lock_guard lock(mutex_);
+    const auto held = find(key, token);
+    if (held == claims_.end()) return {StoreStatus::conflict};
+    held->second.ends = Clock::now() + ttl;
+    return {};
+  }
+  StoreResult release(const EmbeddingKey& key, const ClaimToken& token) {
+    std::lock_guard lock(mutex_);
+    const auto held = find(key, token);
+    if (held == claims_.end()) return {StoreStatus::conflict};
+    claims_.erase(held);
+    return {};
+  }
+
+ private:
+  struct Held {
+    std::string token;
+    Clock::time_point ends;
+  };
+  using Claims = std::unordered_map<EmbeddingKey, Held>;
+
+  // One that ran out is its holder's until somebody claims anew.
+  Claims::iterator find(const EmbeddingKey& key, const ClaimToken& token) {
+    const auto found = claims_.find(key);
+    const bool is_his = found != claims_.end() && found->second.token == token.value;
+    return is_his ? found : claims_.end();
+  }
+
+  std::mutex mutex_;
+  std::uint64_t last_token_ = 0;
+  Claims claims_;
+};
+
 class MemoryStore final : public EmbeddingStore {
  public:
   explicit MemoryStore(const MemoryStoreOptions& options) : capacity_(options.capacity) {}
@@ -76,7 +126,7 @@ class MemoryStore final : public EmbeddingStore {
 
   StoreCapabilities capabilities() const override {
     StoreCapabilities all;
-    all.can_remove = all.can_list = all.can_replace = true;
+    all.can_remove = all.can_list = all.can_replace = all.can_claim = true;
     all.is_local = all.reports_pieces = true;
     all.max_value_bytes = std::min(all.max_value_bytes, capacity_);
     return all;
@@ -137,6 +187,22 @@ class MemoryStore final : public EmbeddingStore {
       }
     }
     return {};
+  }
+
+  StoreResult claim(const EmbeddingKey& key, std::chrono::milliseconds ttl, ClaimToken& token,
+                    const StoreContext& context) override {
+    if (const auto reason = stop_reason(context)) return {*reason};
+    return claims_.claim(key, ttl, token);
+  }
+  StoreResult renew(const EmbeddingKey& key, const ClaimToken& token, std::chrono::milliseconds ttl,
+                    const StoreContext& context) override {
+    if (const auto reason = stop_reason(context)) return {*reason};
+    return claims_.renew(key, token, ttl);
+  }
+  StoreResult release(const EmbeddingKey& key, const ClaimToken& token, ClaimOutcome,
+                      const StoreContext& context) override {
+    if (const auto reason = stop_reason(context)) return {*reason};
+    return claims_.release(key, token);
   }
 
  private:
@@ -255,6 +321,7 @@ class MemoryStore final : public EmbeddingStore {
   std::atomic<std::uint64_t> entries_{0};
   std::atomic<std::uint64_t> tick_{1};
   std::array<Shard, shard_count> shards_;
+  ClaimBook claims_;
 };
 
 }  // namespace

@@ -19,7 +19,7 @@ std::uint64_t CallTable::add(Terms terms) {
 CallResult CallTable::wait(std::uint64_t id) {
   std::unique_lock lock(mutex_);
   const std::shared_ptr<Call> call = calls_.at(id);
-  const auto done = [&] { return call->done; };
+  const auto done = [&] { return call->done || call->released; };
   if (call->terms.may_leave) {
     wait_until(call->changed, lock, call->terms.cancel, call->terms.deadline, done);
   } else {
@@ -27,6 +27,7 @@ CallResult CallTable::wait(std::uint64_t id) {
   }
   if (!call->done) {
     call->awaited = false;
+    if (call->released) return {};
     const bool left = call->terms.cancel.stop_requested();
     return {left ? CallEnd::cancelled : CallEnd::timed_out, {}, {}};
   }
@@ -57,18 +58,35 @@ bool CallTable::answer(std::uint64_t id, std::vector<wire::Answer> answers) {
   return true;
 }
 
+// Allocates nothing.
 void CallTable::lose_all() {
-  std::vector<std::shared_ptr<Call>> abandoned;
+  std::map<std::uint64_t, std::shared_ptr<Call>> abandoned;  // given back after the lock
   std::lock_guard lock(mutex_);
   for (auto it = calls_.begin(); it != calls_.end();) {
-    if (!it->second->awaited) {
-      abandoned.push_back(std::move(it->second));
-      it = calls_.erase(it);
+    Call& call = *it->second;
+    if (!call.awaited) {
+      abandoned.insert(calls_.extract(it++));
       continue;
     }
-    if (!it->second->done) finish(*it->second, CallEnd::lost);
+    if (!call.done) finish(call, CallEnd::lost);
     ++it;
   }
+}
+
+void CallTable::let_leave() {
+  std::lock_guard lock(mutex_);
+  for (const auto& [id, call] : calls_) {
+    if (!call->terms.may_leave || call->done) continue;
+    call->released = true;
+    call->changed.notify_all();
+  }
+}
+
+void CallTable::forget(std::uint64_t id) {
+  std::shared_ptr<Call> call;  // its block is given back after the lock
+  std::lock_guard lock(mutex_);
+  call = std::move(calls_.at(id));
+  calls_.erase(id);
 }
 
 std::optional<CallTable::Clock::time_point> CallTable::first_given_up() const {

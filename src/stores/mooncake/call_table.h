@@ -55,6 +55,11 @@ class CallTable {
   bool answer(std::uint64_t call, std::vector<wire::Answer> answers);
   // The helper is gone: no call is answered any more.
   void lose_all();
+  // The helper answers no more, but may still work on what it was lent: callers who may leave do so
+  // now, as if they had lost it; their blocks stay with the calls.
+  void let_leave();
+  // Of a call that nobody waits for, because the helper was not asked.
+  void forget(std::uint64_t call);
 
   // When the first call counts as hung.
   std::optional<Clock::time_point> first_given_up() const;
@@ -64,7 +69,8 @@ class CallTable {
   struct Call {
     Terms terms;
     bool done = false;
-    bool awaited = true;  // false: the caller has left
+    bool awaited = true;    // false: the caller has left
+    bool released = false;  // he is to leave
     CallEnd end = CallEnd::lost;
     std::vector<wire::Answer> answers;
     std::condition_variable_any changed;

@@ -219,6 +219,10 @@ class Helper:
         number, _, size = REGION.unpack(payload)
         try:
             region = Region(fd, size)
+        except (OSError, ValueError, OverflowError):  # no memory, or no such size
+            traceback.print_exc()
+            self.link.answer(call, [(INTERNAL_ERROR, 0)])
+            return
         finally:
             os.close(fd)
         with self.lock:
@@ -301,10 +305,18 @@ class Helper:
         return [(code, sizes.get(key, 0)) for key, code in zip(keys, codes)]
 
     def sizes(self, keys):
-        """What is known of them, with one question for all where the wheel has one."""
+        """What is known of them; what cannot be told is no reason to lose the answers there are."""
         found = {}
+        try:
+            self._find_sizes(keys, found)
+        except Exception:
+            traceback.print_exc()
+        return found
+
+    def _find_sizes(self, keys, found):
+        """With one question for all where the wheel has one."""
         if not keys:
-            return found
+            return
         if hasattr(self.store, "batch_get_replica_desc"):
             for key, replicas in self.store.batch_get_replica_desc(keys).items():
                 for replica in replicas:
@@ -318,7 +330,6 @@ class Helper:
                     found[key] = size
                 elif size != MISSING:
                     break  # no use in asking on
-        return found
 
     def remove(self, items):
         answers = []

@@ -70,6 +70,7 @@ void HelperLink::send(wire::Type type, std::uint64_t call, const wire::Payload& 
   {
     std::lock_guard lock(mutex_);
     if (socket_ < 0) return;
+    waiting_.reserve(waiting_.size() + 1);  // fails, if at all, before anything is sent
     if (waiting_.empty() && write(frame)) return;
     waiting_.push_back(std::move(frame));
   }

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <nlohmann/json.hpp>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -25,12 +24,8 @@ constexpr milliseconds unmap_time{5000};
 constexpr std::chrono::seconds stable_time{10};
 constexpr std::size_t longest_line = 500;
 
-// Answers about regions need no caller who waits.
-constexpr std::uint64_t region_call = std::uint64_t{1} << 63;
-
-bool is_rpc_failure(const wire::Answer& answer) {
-  return answer.code == -900 || answer.code == -901;
-}
+// Of a turn, so that a helper that never stops talking keeps the supervisor from nothing.
+constexpr int reads_a_turn = 16;
 
 std::string in_words(milliseconds time) {
   if (time.count() % 1000 != 0) return std::to_string(time.count()) + " ms";
@@ -42,22 +37,17 @@ wire::Payload bytes_of(const std::string& text) {
   return {bytes.begin(), bytes.end()};
 }
 
-// An object whatever came; what is missing reads as its default.
-nlohmann::json parse_object(const wire::Payload& payload) {
-  auto json = nlohmann::json::parse(reinterpret_cast<const char*>(payload.data()),
-                                    reinterpret_cast<const char*>(payload.data() + payload.size()),
-                                    nullptr, false);
-  return json.is_object() ? json : nlohmann::json::object();
-}
-
-std::string text_of(const nlohmann::json& json, const char* name) {
-  const auto found = json.find(name);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
-bool flag_of(const nlohmann::json& json, const char* name) {
-  const auto found = json.find(name);
-  return found != json.end() && found->is_boolean() && found->get<bool>();
+// Nothing leaves the supervisor's thread.
+template <typename Action>
+void attempt(const Action& action, std::string& trouble) noexcept {
+  try {
+    action();
+  } catch (const std::exception& error) {
+    try {
+      trouble = error.what();
+    } catch (const std::exception&) {  // then without a word
+    }
+  }
 }
 
 // True when the socket has ended: nobody holds its other end any more.
@@ -86,6 +76,7 @@ HelperProcess::~HelperProcess() {
     std::lock_guard lock(mutex_);
     stopping_ = true;
   }
+  stop_.request_stop();
   changed_.notify_all();
   link_.wake();
   supervisor_.join();
@@ -110,18 +101,29 @@ CallResult HelperProcess::ask(Question question, const StoreContext& context) {
   terms.given_up =
       std::min(context.deadline, Clock::now() + options_.call_time) + options_.hang_time;
   terms.block = std::move(question.block);
-  const std::uint64_t call = calls_.add(std::move(terms));
-  link_.send(question.type, call, payload);
+  const std::uint64_t call = begin(std::move(terms), question.type, payload);
   lock.unlock();
   return calls_.wait(call);
 }
 
-void HelperProcess::add_region(std::uint32_t number, int fd, std::uint64_t bytes) {
+std::uint64_t HelperProcess::begin(CallTable::Terms terms, wire::Type type,
+                                   const wire::Payload& payload) {
+  const std::uint64_t call = calls_.add(std::move(terms));
+  try {
+    link_.send(type, call, payload);
+  } catch (...) {  // out of memory: nothing was sent
+    calls_.forget(call);
+    throw;
+  }
+  return call;
+}
+
+void HelperProcess::add_region(std::uint32_t number, int fd, std::uint64_t bytes, Need need) {
   UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!copy) return;
   std::lock_guard lock(mutex_);
   Region& region = regions_[number];
-  region = {std::move(copy), bytes};
+  region = {std::move(copy), bytes, need};
   if (loaded_) offer(number, region);
 }
 
@@ -142,8 +144,8 @@ void HelperProcess::remove_region(std::uint32_t number) {
   CallTable::Terms terms;
   terms.answers = 1;
   terms.given_up = Clock::now() + unmap_time;
-  const std::uint64_t call = calls_.add(std::move(terms));
-  link_.send(wire::Type::unmap, call, wire::encode(wire::Region{number, region.bytes}));
+  const std::uint64_t call =
+      begin(std::move(terms), wire::Type::unmap, wire::encode(wire::Region{number, region.bytes}));
   lock.unlock();
   link_.wake();
   calls_.wait(call);
@@ -168,6 +170,9 @@ HelperProcess::Report HelperProcess::report() const {
                  : begins && !tried_    ? StoreState::degraded
                                         : StoreState::down;
   report.detail = detail_;
+  const bool is_refused =
+      std::ranges::any_of(regions_, [](const auto& region) { return region.second.refused; });
+  if (is_refused) report.detail += "; it refuses the pool's memory, so that values are copied";
   report.provider = provider_;
   report.starts = starts_;
   report.pid = pid_;
@@ -181,15 +186,19 @@ bool HelperProcess::wait_ready(Clock::time_point deadline) {
 
 // --- the supervisor ---
 
-void HelperProcess::supervise() {
+void HelperProcess::supervise() noexcept {
   while (!is_stopping()) {
     Run run;
-    start(run);
-    if (run.child) serve(run);
+    attempt([&] { run_once(run); }, run.ended);
     const bool was_stable = run.ready_since && Clock::now() - *run.ready_since >= stable_time;
     end(run);
     if (!is_stopping()) pause(was_stable);
   }
+}
+
+void HelperProcess::run_once(Run& run) {
+  start(run);
+  if (run.child) serve(run);
 }
 
 bool HelperProcess::is_stopping() const {
@@ -234,13 +243,14 @@ void HelperProcess::serve(Run& run) {
   while (run.ended.empty() && !is_stopping()) {
     const auto events = link_.poll(run.child->words(), time_to_next_look(run));
     if (events.words) read_words(run);
-    if (events.socket) read_frames(run);
+    if (events.socket || run.has_more) read_frames(run);
     look_at_clock(run);
     look_at_master(run);
   }
 }
 
 int HelperProcess::time_to_next_look(const Run& run) const {
+  if (run.has_more) return 0;
   Clock::time_point next = run.patience;
   if (const auto hung = calls_.first_given_up()) next = std::min(next, *hung);
   {
@@ -272,7 +282,9 @@ void HelperProcess::look_at_master(Run& run) {
     std::lock_guard lock(mutex_);
     if (run.asked && phase_ != Phase::master_lost) return;
   }
-  const std::string trouble = why_unreachable(options_.master, options_.connect_timeout);
+  const std::string trouble =
+      why_unreachable(options_.master, options_.connect_timeout, stop_.get_token());
+  if (is_stopping()) return;
   run.next_probe = Clock::now() + probe_period;
   if (!trouble.empty()) {
     const std::string detail = "no master answers at " + options_.master + ": " + trouble;
@@ -290,36 +302,64 @@ void HelperProcess::look_at_master(Run& run) {
   link_.send(wire::Type::setup, 0, bytes_of(options_.setup));
 }
 
-void HelperProcess::end(Run& run) {
+// Whatever cannot be said for want of memory, the helper ends, and who waits for it is told.
+void HelperProcess::end(Run& run) noexcept {
   link_.close();
-  if (!run.child) {
-    set_phase(Phase::broken, run.ended);
-    throttle_.log(spdlog::level::warn, "mooncake store: {}", run.ended);
-    return;
+  std::string how;
+  std::string trouble;
+  attempt([&] { stop_asking(run); }, trouble);
+  if (run.child) {
+    if (is_stopping()) let_leave(*run.child);
+    run.child->kill();
+    attempt([&] { await_last_holder(*run.child); }, trouble);
+    attempt([&] { how = run.child->reap(); }, trouble);
+    {
+      std::lock_guard lock(mutex_);
+      pid_ = -1;
+      loaded_ = false;
+      for (auto& [number, region] : regions_)
+        region.offered = region.usable = region.refused = false;
+    }
+    calls_.lose_all();
   }
-  const bool stopping = is_stopping();
-  // From here on nobody asks; but who has asked is told of his loss only when the helper is gone
-  // and works on his memory no more.
-  set_phase(Phase::starting, "the helper process was ended: " + run.ended);
-  if (stopping) let_leave(*run.child);
-  run.child->kill();
-  if (!wait_for_end(run.child->socket(), leave_time)) {
-    logger()->error("mooncake store: something of its helper does not end");
-  }
-  const std::string how = run.child->reap();
-  read_words(run);
+  attempt([&] { report_end(run, how); }, trouble);
+}
+
+// From here on nobody asks; but who has asked is told of his loss only when the helper is gone and
+// works on his memory no more.
+void HelperProcess::stop_asking(Run& run) {
   {
     std::lock_guard lock(mutex_);
-    pid_ = -1;
-    loaded_ = false;
-    for (auto& [number, region] : regions_) region.offered = region.usable = false;
+    phase_ = Phase::starting;
   }
-  calls_.lose_all();
-  if (stopping) return;
-  std::string detail = "the helper process was ended: " + run.ended + " (" + how + ")";
-  if (!run.last_words.empty()) detail += "; its last words: " + run.last_words;
+  if (run.child) set_phase(Phase::starting, "the helper process was ended: " + run.ended);
+}
+
+void HelperProcess::report_end(Run& run, const std::string& how) {
+  std::string detail = run.ended;
+  if (run.child) {
+    read_words(run);
+    detail = "the helper process was ended: " + run.ended + " (" + how + ")";
+    if (!run.last_words.empty()) detail += "; its last words: " + run.last_words;
+  }
+  if (is_stopping()) return;
   throttle_.log(spdlog::level::warn, "mooncake store: {}", detail);
   set_phase(Phase::broken, detail);
+}
+
+// Until nobody holds the helper's end of the socket any more. What is left of it may be out of our
+// reach, and may still write to what it was lent: so long as that is anything, it is not given
+// back.
+void HelperProcess::await_last_holder(const ChildProcess& child) {
+  if (wait_for_end(child.socket(), leave_time)) return;
+  constexpr std::string_view what = "something of its helper does not end";
+  logger()->error("mooncake store: {}", what);
+  set_phase(Phase::starting, std::string(what));
+  calls_.let_leave();
+  while (!is_stopping() && calls_.size() > 0) {
+    child.kill();
+    if (wait_for_end(child.socket(), leave_time)) return;
+  }
 }
 
 // Leaving properly takes a helper's memory out of the cluster, where it lends some.
@@ -330,7 +370,7 @@ void HelperProcess::let_leave(const ChildProcess& child) {
 
 void HelperProcess::read_words(Run& run) {
   std::array<char, 4096> buffer{};
-  for (;;) {
+  for (int reads = 0; reads < reads_a_turn; ++reads) {
     const ssize_t got = ::read(run.child->words(), buffer.data(), buffer.size());
     if (got <= 0) return;
     for (const char c : std::string_view(buffer.data(), static_cast<std::size_t>(got))) {
@@ -342,101 +382,6 @@ void HelperProcess::read_words(Run& run) {
       if (!run.line.empty()) run.last_words = std::exchange(run.line, {});
     }
   }
-}
-
-void HelperProcess::read_frames(Run& run) {
-  HelperLink::Frame frame;
-  while (run.ended.empty()) {
-    switch (link_.read(frame)) {
-      case HelperLink::Read::frame:
-        handle(run, frame.header, frame.payload);
-        break;
-      case HelperLink::Read::nothing:
-        return;
-      case HelperLink::Read::closed:
-        run.ended = "it went away";
-        return;
-      case HelperLink::Read::nonsense:
-        run.ended = "it does not keep to the protocol";
-        return;
-    }
-  }
-}
-
-void HelperProcess::handle(Run& run, const wire::Header& header, const wire::Payload& payload) {
-  switch (header.type) {
-    case wire::Type::started:
-      handle_started(run, payload);
-      return;
-    case wire::Type::state:
-      handle_state(run, payload);
-      return;
-    case wire::Type::answer:
-      handle_answer(run, header.call, payload);
-      return;
-    default:
-      run.ended = "it does not keep to the protocol";
-  }
-}
-
-void HelperProcess::handle_started(Run& run, const wire::Payload& payload) {
-  const auto json = parse_object(payload);
-  if (!flag_of(json, "ok")) {
-    run.ended = text_of(json, "detail");
-    if (run.ended.empty()) run.ended = "it could not load Mooncake";
-    return;
-  }
-  run.started = true;
-  run.patience = Clock::time_point::max();  // a master may be away for ever
-  std::lock_guard lock(mutex_);
-  provider_ = text_of(json, "provider");
-  many_runs_ = flag_of(json, "many_runs");
-  loaded_ = true;
-  for (auto& [number, region] : regions_) offer(number, region);
-}
-
-void HelperProcess::handle_state(Run& run, const wire::Payload& payload) {
-  const auto json = parse_object(payload);
-  if (!flag_of(json, "ok") || !run.asked) {
-    run.ended = text_of(json, "detail");
-    if (run.ended.empty()) run.ended = "its set-up failed";
-    return;
-  }
-  run.patience = Clock::time_point::max();
-  run.ready_since = Clock::now();
-  const Report now = report();
-  logger()->info("mooncake store: ready, master {}, through {} (process {})", options_.master,
-                 now.provider, now.pid);
-  set_phase(Phase::ready, "ready");
-}
-
-void HelperProcess::handle_answer(Run& run, std::uint64_t call, const wire::Payload& payload) {
-  auto answers = wire::decode_answers(payload);
-  if (!answers) {
-    run.ended = "it does not keep to the protocol";
-    return;
-  }
-  if ((call & region_call) != 0) {
-    std::lock_guard lock(mutex_);
-    const auto region = regions_.find(static_cast<std::uint32_t>(call & ~region_call));
-    if (region == regions_.end()) return;
-    region->second.usable = answers->size() == 1 && answers->front().code == 0;
-    if (!region->second.usable) logger()->warn("mooncake store: a memory region was refused");
-    return;
-  }
-  const bool lost = std::ranges::any_of(*answers, is_rpc_failure);
-  if (!calls_.answer(call, *std::move(answers))) {
-    run.ended = "it does not keep to the protocol";
-    return;
-  }
-  if (!lost) return;
-  {
-    std::lock_guard lock(mutex_);
-    if (phase_ != Phase::ready) return;
-    phase_ = Phase::master_lost;
-    detail_ = "the master at " + options_.master + " does not answer";
-  }
-  run.next_probe = Clock::now();
 }
 
 }  // namespace vitrove::mooncake

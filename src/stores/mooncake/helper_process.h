@@ -3,7 +3,8 @@
 // A thread of its own starts the helper, waits for the master, has the helper set up, and starts
 // another one, ever more patiently, when it ends, hangs, or says what the protocol does not allow.
 // Constructing one therefore never blocks. A helper that leaves a call unanswered for `hang_time`
-// after its deadline is killed; only then do the callers whose own memory it worked on get it back.
+// after its deadline is killed; the callers whose own memory it worked on get it back only when
+// nobody holds its end of the socket any more.
 //
 // Memory is offered as regions: shared memory files that each new helper is given anew.
 #pragma once
@@ -16,6 +17,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -60,9 +62,10 @@ class HelperProcess {
   // nobody when no helper is ready, except that the very first attempt to get one is waited for.
   CallResult ask(Question question, const StoreContext& context);
 
-  // `fd` stays the caller's. False when the region will not be usable by this helper; the next one
-  // is offered it again.
-  void add_region(std::uint32_t number, int fd, std::uint64_t bytes);
+  // `fd` stays the caller's. Each helper is offered the region. One that refuses a required region
+  // is ended; else the report tells of it.
+  enum class Need : std::uint8_t { required, useful };
+  void add_region(std::uint32_t number, int fd, std::uint64_t bytes, Need need = Need::useful);
   // After it returns no helper knows the region any more.
   void remove_region(std::uint32_t number);
   // Whether the helper of now may be sent runs in that region.
@@ -82,13 +85,18 @@ class HelperProcess {
   bool wait_ready(Clock::time_point deadline);
 
  private:
+  // Answers about regions need no caller who waits.
+  static constexpr std::uint64_t region_call = std::uint64_t{1} << 63;
+
   enum class Phase : std::uint8_t { starting, no_master, setting_up, ready, master_lost, broken };
 
   struct Region {
     UniqueFd fd;
     std::uint64_t bytes = 0;
+    Need need = Need::useful;
     bool offered = false;  // to the helper of now
     bool usable = false;   // it said so
+    bool refused = false;  // or that
   };
 
   // What the supervisor knows of the helper of now; touched by its thread alone.
@@ -99,16 +107,22 @@ class HelperProcess {
     Clock::time_point patience = Clock::time_point::max();  // with loading and with the set-up
     Clock::time_point next_probe{};
     std::optional<Clock::time_point> ready_since;
-    std::string line;  // of its words, not yet whole
+    bool has_more = false;  // frames to read
+    std::string line;       // of its words, not yet whole
     std::string last_words;
     std::string ended;  // why it has to end
   };
 
-  void supervise();
+  std::uint64_t begin(CallTable::Terms terms, wire::Type type, const wire::Payload& payload);
+  void supervise() noexcept;
+  void run_once(Run& run);
   void start(Run& run);
   void serve(Run& run);
-  void end(Run& run);
+  void end(Run& run) noexcept;
+  void stop_asking(Run& run);
+  void report_end(Run& run, const std::string& how);
   void let_leave(const ChildProcess& child);
+  void await_last_holder(const ChildProcess& child);
   bool is_stopping() const;
   void pause(bool was_stable);
   int time_to_next_look(const Run& run) const;
@@ -120,6 +134,7 @@ class HelperProcess {
   void handle_started(Run& run, const wire::Payload& payload);
   void handle_state(Run& run, const wire::Payload& payload);
   void handle_answer(Run& run, std::uint64_t call, const wire::Payload& payload);
+  void handle_region(Run& run, std::uint32_t number, const std::vector<wire::Answer>& answers);
   void set_phase(Phase phase, std::string detail);
   void offer(std::uint32_t number, Region& region);
 
@@ -133,6 +148,7 @@ class HelperProcess {
   Phase phase_ = Phase::starting;
   bool tried_ = false;  // the first attempt has ended, well or badly
   bool stopping_ = false;
+  std::stop_source stop_;  // of what blocks the supervisor
   bool many_runs_ = false;
   bool loaded_ = false;  // the helper of now takes regions
   std::string detail_ = "starting its helper";

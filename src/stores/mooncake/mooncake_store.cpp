@@ -36,6 +36,13 @@ StoreStatus status_of(CallEnd end) {
 // How long a put waits for another client's put of the same key.
 constexpr std::chrono::seconds others_put_time{2};
 
+std::chrono::milliseconds time_left(const StoreContext& context) {
+  using std::chrono::milliseconds;
+  const auto now = std::chrono::steady_clock::now();
+  if (context.deadline <= now) return milliseconds(0);
+  return std::chrono::ceil<milliseconds>(context.deadline - now);
+}
+
 void rest(std::chrono::milliseconds time, const std::stop_token& cancel) {
   std::mutex mutex;
   std::condition_variable_any never;
@@ -58,7 +65,8 @@ class MooncakeStore final : public EmbeddingStore {
  public:
   explicit MooncakeStore(const MooncakeStoreOptions& options)
       : options_(options), staging_(options.staging_bytes), helper_(helper_options(options)) {
-    helper_.add_region(staging_region, staging_.memfd(), staging_.size());
+    helper_.add_region(staging_region, staging_.memfd(), staging_.size(),
+                       HelperProcess::Need::required);
   }
 
   bool wait_ready(std::chrono::milliseconds time) {
@@ -352,7 +360,7 @@ void MooncakeStore::confirm(const Transfer<ConstBuffer>& all,
     }
     waiting = std::move(still);
     if (!waiting.empty() && std::chrono::steady_clock::now() + pause > give_up) break;
-    if (!waiting.empty()) rest(pause, all.context.cancel);
+    if (!waiting.empty()) rest(std::min(pause, time_left(all.context)), all.context.cancel);
   }
   for (const std::size_t i : waiting) all.results[i] = {StoreStatus::io_error};
 }

@@ -1,7 +1,11 @@
 #include "stores/redis/client.h"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
+#include <utility>
 
+#include "stores/net/deadline.h"
 #include "stores/redis/exchange.h"
 
 namespace vitrove::redis {
@@ -45,7 +49,7 @@ void Client::run_at(const Fleet::NodePtr& node, std::span<Command> commands, Use
 
 void Client::run_jobs(std::vector<Job> jobs, bool follows, Use use, const StoreContext& context) {
   while (!jobs.empty()) {
-    std::vector<Batch> batches = make_batches(std::move(jobs), use, context);
+    std::vector<Batch> batches = take_batches(jobs, use, context);
     std::vector<std::unique_ptr<Exchange>> exchanges;
     for (Batch& batch : batches) {
       std::vector<Command*> commands;
@@ -58,7 +62,6 @@ void Client::run_jobs(std::vector<Job> jobs, bool follows, Use use, const StoreC
     }
     drive(exchanges, context, settings_->options.timeout);
 
-    jobs.clear();
     for (std::size_t i = 0; i < batches.size(); ++i) {
       const Exchange& exchange = *exchanges[i];
       if (exchange.state() == Exchange::State::done) batches[i].lease.give_back();
@@ -74,31 +77,61 @@ void Client::run_jobs(std::vector<Job> jobs, bool follows, Use use, const StoreC
   }
 }
 
-// In the order of their servers, so that calls which need several never wait for each other in a
-// circle.
-std::vector<Client::Batch> Client::make_batches(std::vector<Job> jobs, Use use,
-                                                const StoreContext& context) {
-  std::map<Endpoint, Batch> by_server;
+std::vector<std::vector<Client::Job>> Client::sort_by_server(std::vector<Job> jobs,
+                                                             const StoreContext& context) {
+  std::map<Endpoint, std::vector<Job>> by_server;
   for (Job& job : jobs) {
     if (!job.node) job.node = fleet_.node_of(job.command->slot, context, job.command->fault);
-    if (!job.node) continue;
-    Batch& batch = by_server[job.node->endpoint()];
-    batch.node = job.node;
-    batch.jobs.push_back(std::move(job));
+    if (job.node) by_server[job.node->endpoint()].push_back(std::move(job));
   }
+  std::vector<std::vector<Job>> sorted;
+  sorted.reserve(by_server.size());
+  for (auto& [endpoint, some] : by_server) sorted.push_back(std::move(some));
+  return sorted;
+}
+
+// What can be sent without waiting for other callers; else what goes to one of the servers whose
+// connections are all in use. The rest stays in `jobs`. Nobody waits for a connection while he
+// holds another, so that calls never wait for each other in a circle.
+std::vector<Client::Batch> Client::take_batches(std::vector<Job>& jobs, Use use,
+                                                const StoreContext& context) {
   std::vector<Batch> batches;
-  for (auto& [endpoint, batch] : by_server) {
-    Fault fault;
-    Node::Lease lease = batch.node->lease(use, context, fault);
-    if (!lease) {
-      for (Job& job : batch.jobs) job.command->fault = fault;
-      fleet_.learn_anew();
-      continue;
-    }
-    const bool was_used = lease.connection().was_used();
-    batches.push_back({std::move(batch.node), std::move(batch.jobs), std::move(lease), was_used});
+  std::vector<std::vector<Job>> cold;
+  for (auto& some : sort_by_server(std::exchange(jobs, {}), context)) {
+    take_batch(some, some.front().node->lease_idle(use), {}, batches);
+    if (!some.empty()) cold.push_back(std::move(some));
   }
+  std::size_t sharers = cold.size() + 1;  // and the exchange: a dial that hangs leaves time for it
+  for (auto& some : cold) {
+    StoreContext share = context;
+    share.deadline = net::share_of(context.deadline, sharers--);
+    Fault fault;
+    Node::Lease lease = some.front().node->lease_unawaited(use, share, fault);
+    take_batch(some, std::move(lease), fault, batches);
+  }
+  std::erase_if(cold, [](const auto& some) { return some.empty(); });
+  if (batches.empty() && !cold.empty()) {
+    StoreContext share = context;
+    share.deadline = net::share_of(context.deadline, cold.size());
+    Fault fault;
+    Node::Lease lease = cold.front().front().node->lease(use, share, fault);
+    take_batch(cold.front(), std::move(lease), fault, batches);
+  }
+  for (auto& some : cold) std::ranges::move(some, std::back_inserter(jobs));
   return batches;
+}
+
+// Takes the jobs when they can be sent, or have failed.
+void Client::take_batch(std::vector<Job>& jobs, Node::Lease lease, const Fault& fault,
+                        std::vector<Batch>& batches) {
+  if (lease) {
+    Fleet::NodePtr node = jobs.front().node;
+    const bool was_used = lease.connection().was_used();
+    batches.push_back({std::move(node), std::exchange(jobs, {}), std::move(lease), was_used});
+  } else if (fault) {
+    for (Job& job : std::exchange(jobs, {})) job.command->fault = fault;
+    fleet_.learn_anew();
+  }
 }
 
 // Whether the command has to be sent again.
@@ -110,7 +143,7 @@ bool Client::goes_on(Job& job, const Batch& batch, bool follows) {
     if (redirect) return follows && follow(job, *redirect);
     // After a failover the old master is a replica, or knows that the cluster is not whole.
     const auto code = command.reply.error_code();
-    if (code == "READONLY" || code == "CLUSTERDOWN") fleet_.learn_anew();
+    if (code == "READONLY" || code == "CLUSTERDOWN") fleet_.doubt(job.node->endpoint());
     return false;
   }
   // A connection that waited for use may have been closed meanwhile; others were closed because of
@@ -124,7 +157,7 @@ bool Client::goes_on(Job& job, const Batch& batch, bool follows) {
 
 bool Client::follow(Job& job, const Redirect& redirect) {
   if (job.sent >= max_sends) return false;
-  if (!redirect.is_ask) fleet_.learn_anew();
+  if (!redirect.is_ask) fleet_.doubt(job.node->endpoint());
   const std::string& host = redirect.host.empty() ? job.node->endpoint().host : redirect.host;
   job.node = fleet_.node_at({host, redirect.port});
   forget_answer(*job.command);

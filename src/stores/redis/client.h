@@ -32,7 +32,10 @@ class Client {
   struct Batch;
 
   void run_jobs(std::vector<Job> jobs, bool follows, Use use, const StoreContext& context);
-  std::vector<Batch> make_batches(std::vector<Job> jobs, Use use, const StoreContext& context);
+  std::vector<Batch> take_batches(std::vector<Job>& jobs, Use use, const StoreContext& context);
+  std::vector<std::vector<Job>> sort_by_server(std::vector<Job> jobs, const StoreContext& context);
+  void take_batch(std::vector<Job>& jobs, Node::Lease lease, const Fault& fault,
+                  std::vector<Batch>& batches);
   bool goes_on(Job& job, const Batch& batch, bool follows);
   bool follow(Job& job, const Redirect& redirect);
 

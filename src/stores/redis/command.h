@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "stores/redis/fault.h"
+#include "stores/redis/network.h"
 #include "stores/redis/resp.h"
 
 namespace vitrove::redis {

@@ -5,68 +5,12 @@
 #include <system_error>
 #include <vector>
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-
+#include "stores/net/connect.h"
 #include "stores/redis/errors.h"
 #include "stores/redis/exchange.h"
-#include "stores/redis/resolver.h"
 
 namespace vitrove::redis {
 namespace {
-
-Fault system_fault(const char* what, int error_number) {
-  return {StoreStatus::unavailable, error_number,
-          std::string(what) + ": " + std::generic_category().message(error_number)};
-}
-
-// Without delay, and noticing at last when the other side is gone without a word.
-void tune(int socket) {
-  const int on = 1;
-  ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-}
-
-Fault wait_connected(int socket, Clock::time_point deadline, const std::stop_token& cancel) {
-  const pollfd awaited{socket, POLLOUT, 0};
-  switch (Waiter(cancel).wait({&awaited, 1}, deadline)) {
-    case Waiter::Woken::timeout:
-      return {StoreStatus::timeout, ETIMEDOUT, "no connection in time"};
-    case Waiter::Woken::cancelled:
-      return {StoreStatus::cancelled, 0, "cancelled"};
-    case Waiter::Woken::ready:
-      break;
-  }
-  int error = 0;
-  socklen_t size = sizeof error;
-  if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
-  return error == 0 ? Fault{} : system_fault("cannot connect", error);
-}
-
-Fault connect_to(const Address& address, Clock::time_point deadline, const std::stop_token& cancel,
-                 UniqueFd& socket) {
-  socket.reset(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!socket) return system_fault("no socket", errno);
-  const auto* const target = reinterpret_cast<const sockaddr*>(&address.storage);
-  if (::connect(socket.get(), target, address.length) != 0) {
-    if (errno != EINPROGRESS) return system_fault("cannot connect", errno);
-    if (Fault fault = wait_connected(socket.get(), deadline, cancel)) return fault;
-  }
-  tune(socket.get());
-  return {};
-}
-
-// The first address that answers.
-UniqueFd connect_to_any(const std::vector<Address>& addresses, Clock::time_point deadline,
-                        const std::stop_token& cancel, Fault& fault) {
-  UniqueFd socket;
-  for (const Address& address : addresses) {
-    fault = connect_to(address, deadline, cancel, socket);
-    if (!fault) return socket;
-  }
-  return UniqueFd();
-}
 
 // The commands that make a connection ready, sent at once.
 class Greeting {
@@ -82,8 +26,10 @@ class Greeting {
     select_.head = encode_command({"SELECT", std::to_string(options.database)});
     if (options.database != 0) all_.push_back(&select_);
     limit_.head = encode_command({"CONFIG", "GET", "proto-max-bulk-len"});
+    memory_.head = encode_command({"INFO", "memory"});
     ping_.head = encode_command({"PING"});
     all_.push_back(&limit_);
+    all_.push_back(&memory_);
     all_.push_back(&ping_);
   }
 
@@ -102,6 +48,8 @@ class Greeting {
     }
     return {};
   }
+
+  std::optional<ServerMemory> memory() const { return parse_server_memory(memory_.reply.text); }
 
   // Managed servers often hide their configuration; then nothing.
   std::optional<std::uint64_t> max_value_bytes() const {
@@ -144,6 +92,7 @@ class Greeting {
   Command hello_;
   Command select_;
   Command limit_;
+  Command memory_;
   Command ping_;
   std::vector<Command*> all_;
 };
@@ -165,6 +114,7 @@ void greet(Dialed& dialed, const Settings& settings, const StoreContext& context
   }
   if (!dialed.fault) dialed.fault = greeting.verdict();
   dialed.max_value_bytes = greeting.max_value_bytes();
+  dialed.memory = greeting.memory();
 }
 
 }  // namespace
@@ -172,9 +122,9 @@ void greet(Dialed& dialed, const Settings& settings, const StoreContext& context
 Dialed dial(const Endpoint& endpoint, const Settings& settings, Clock::time_point deadline,
             const std::stop_token& cancel) {
   Dialed dialed;
-  const auto addresses = resolve(endpoint, deadline, cancel, dialed.fault);
+  const auto addresses = net::resolve(endpoint, deadline, cancel, dialed.fault);
   if (dialed.fault) return dialed;
-  UniqueFd socket = connect_to_any(addresses, deadline, cancel, dialed.fault);
+  UniqueFd socket = net::connect_to_any(addresses, deadline, cancel, dialed.fault);
   if (dialed.fault) return dialed;
   std::unique_ptr<Stream> stream = settings.tls
                                        ? settings.tls->handshake(std::move(socket), endpoint.host,

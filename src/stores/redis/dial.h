@@ -5,7 +5,8 @@
 #include <optional>
 
 #include "stores/redis/connection.h"
-#include "stores/redis/endpoint.h"
+#include "stores/redis/network.h"
+#include "stores/redis/server_memory.h"
 #include "stores/redis/settings.h"
 
 namespace vitrove::redis {
@@ -13,7 +14,9 @@ namespace vitrove::redis {
 struct Dialed {
   std::unique_ptr<Connection> connection;  // null: see `fault`
   Fault fault;
-  std::optional<std::uint64_t> max_value_bytes;  // the server's own limit, where it tells
+  // Where the server tells:
+  std::optional<std::uint64_t> max_value_bytes;  // its own limit
+  std::optional<ServerMemory> memory;
 };
 
 Dialed dial(const Endpoint& endpoint, const Settings& settings, Clock::time_point deadline,

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "stores/redis/fault.h"
+#include "stores/redis/network.h"
 #include "stores/redis/resp.h"
 
 namespace vitrove::redis {

@@ -84,10 +84,14 @@ bool Exchange::understand_buffer() {
     if (!is_running() || must_stop()) return false;
     if (understood == Receiver::Understood::needs_more) return true;
   }
-  if (buffer.empty()) {
-    state_ = State::done;
-  } else {
+  if (!buffer.empty()) {
     lose(EPROTO);
+  } else if (send_error_ != 0 || sender_.has_work()) {
+    // The last command was answered before it was sent in whole. The answers stand; but what comes
+    // next on this connection would be taken for the rest of it.
+    lose(EPIPE);
+  } else {
+    state_ = State::done;
   }
   return false;
 }

@@ -9,9 +9,9 @@
 #include <span>
 #include <vector>
 
+#include "stores/redis/network.h"
 #include "stores/redis/receiver.h"
 #include "stores/redis/sender.h"
-#include "stores/redis/waiter.h"
 
 namespace vitrove::redis {
 

@@ -1,7 +1,6 @@
 #include "stores/redis/fleet.h"
 
 #include <algorithm>
-#include <set>
 
 #include "stores/redis/errors.h"
 #include "stores/redis/exchange.h"
@@ -83,6 +82,19 @@ std::vector<Fleet::NodePtr> Fleet::all_serving(const StoreContext& context, Faul
 
 void Fleet::learn_anew() { bell_->ring(); }
 
+void Fleet::doubt(const Endpoint& endpoint) {
+  {
+    std::lock_guard lock(mutex_);
+    doubted_.insert(endpoint);
+  }
+  bell_->ring();
+}
+
+bool Fleet::is_doubted(const Endpoint& endpoint) const {
+  std::lock_guard lock(mutex_);
+  return doubted_.contains(endpoint);
+}
+
 std::uint64_t Fleet::max_value_bytes() const {
   std::uint64_t least = settings_->options.max_value_bytes;
   for (const NodePtr& node : all_nodes()) least = std::min(least, node->max_value_bytes());
@@ -109,7 +121,30 @@ StoreHealth Fleet::health() const {
     health.state = down > 0 ? StoreState::down : StoreState::degraded;
     if (health.detail.empty()) health.detail = "not connected yet";
   }
+  add_memory(health);
   return health;
+}
+
+// Of all that serve slots together; nothing when one of them does not tell, and no capacity when
+// one has no limit.
+void Fleet::add_memory(StoreHealth& health) const {
+  const auto map = [this] {
+    std::lock_guard lock(mutex_);
+    return map_;
+  }();
+  if (!map || map->nodes.empty()) return;
+  std::uint64_t used = 0;
+  std::uint64_t capacity = 0;
+  bool is_bounded = true;
+  for (const NodePtr& node : map->nodes) {
+    const auto memory = node->memory();
+    if (!memory) return;
+    used += memory->used;
+    capacity += memory->limit;
+    is_bounded = is_bounded && memory->limit > 0;
+  }
+  health.bytes = used;
+  if (is_bounded) health.capacity = capacity;
 }
 
 bool Fleet::is_all_up() const {
@@ -159,15 +194,29 @@ void Fleet::keep_once(const std::stop_token& stop) {
   bell_->rung.wait_until(lock, stop, next, [&] { return bell_->is_rung; });
 }
 
+// A server that was cut off from the others goes on telling how it was before: as long as anybody
+// else can be asked, it is not.
 void Fleet::learn(const std::stop_token& stop) {
   next_learn_ = Clock::now() + learn_interval;
-  for (const NodePtr& node : all_nodes()) {
-    if (node->state() != Node::State::up || !learn_from(*node, stop)) continue;
-    wants_map_ = false;
-    return;
+  const bool has_learnt =
+      learn_from_any(false, stop) || (!ask_those_of_the_url() && learn_from_any(true, stop));
+  if (has_learnt) wants_map_ = false;
+}
+
+bool Fleet::learn_from_any(bool doubted, const std::stop_token& stop) {
+  return std::ranges::any_of(all_nodes(), [&](const NodePtr& node) {
+    return node->state() == Node::State::up && is_doubted(node->endpoint()) == doubted &&
+           learn_from(*node, stop);
+  });
+}
+
+// Whether one of them is new, so that it has to be reached first.
+bool Fleet::ask_those_of_the_url() {
+  bool is_new = false;
+  for (const auto& [host, port] : settings_->options.servers) {
+    is_new = node_at({host, port})->state() == Node::State::unknown || is_new;
   }
-  // Nobody left who knows: back to those that the URL names.
-  for (const auto& [host, port] : settings_->options.servers) node_at({host, port});
+  return is_new;
 }
 
 bool Fleet::learn_from(Node& node, const std::stop_token& stop) {
@@ -210,6 +259,7 @@ void Fleet::adopt(const std::vector<SlotRange>& ranges) {
       }
     }
     map_ = std::move(map);
+    doubted_.clear();
   }
   changed_.notify_all();
 }

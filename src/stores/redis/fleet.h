@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -36,6 +37,8 @@ class Fleet {
 
   // The map is old.
   void learn_anew();
+  // And this server itself has shown that what it knows may be old: others are asked before it.
+  void doubt(const Endpoint& endpoint);
 
   bool is_cluster() const { return settings_->options.cluster; }
   StoreHealth health() const;
@@ -61,12 +64,16 @@ class Fleet {
   void keep(const std::stop_token& stop) noexcept;
   void keep_once(const std::stop_token& stop);
   void learn(const std::stop_token& stop);
+  bool learn_from_any(bool doubted, const std::stop_token& stop);
+  bool is_doubted(const Endpoint& endpoint) const;
+  bool ask_those_of_the_url();
   bool learn_from(Node& node, const std::stop_token& stop);
   void adopt(const std::vector<SlotRange>& ranges);
   NodePtr node_at_locked(const Endpoint& endpoint);
   std::vector<NodePtr> all_nodes() const;
   std::shared_ptr<const SlotMap> map_after_first_attempt(const StoreContext& context);
   bool is_all_up() const;
+  void add_memory(StoreHealth& health) const;
 
   const std::shared_ptr<const Settings> settings_;
   const std::shared_ptr<Bell> bell_ = std::make_shared<Bell>();
@@ -74,6 +81,7 @@ class Fleet {
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   std::map<Endpoint, NodePtr> nodes_;  // named by the URL, the map or a redirect
+  std::set<Endpoint> doubted_;         // since the map was learned
   std::shared_ptr<const SlotMap> map_;
   bool was_attempted_ = false;
   // The keeper's alone.

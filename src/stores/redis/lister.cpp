@@ -25,6 +25,14 @@ bool is_page(const Reply& reply) {
          reply.elements[1].type == ReplyType::array;
 }
 
+// Why the server did not tell; not that the value is gone, or is no value of ours.
+Fault refusal_of(const Reply& reply) {
+  if (!reply.is_error()) return {};
+  const auto code = reply.error_code();
+  if (code == "WRONGTYPE" || code == "MOVED" || code == "ASK") return {};
+  return fault_of(reply);
+}
+
 // From the answers to OBJECT IDLETIME, STRLEN and perhaps GETRANGE; nothing when it is gone or no
 // string.
 std::optional<ListedValue> describe(const EmbeddingKey& key, std::span<const Command> answers) {
@@ -118,8 +126,13 @@ bool Lister::visit_page(const Fleet::NodePtr& node, const std::vector<EmbeddingK
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const auto answers = std::span(commands).subspan(commands_a_key * i, commands_a_key);
     for (const Command& command : answers) {
-      if (command.answered) continue;
-      result = command.fault.result();
+      // OBJECT IDLETIME is refused with some eviction policies.
+      const bool is_idle_time = &command == answers.data();
+      const Fault fault = !command.answered ? command.fault
+                          : is_idle_time    ? Fault{}
+                                            : refusal_of(command.reply);
+      if (!fault) continue;
+      result = fault.result();
       return false;
     }
     const auto value = describe(keys[i], answers);

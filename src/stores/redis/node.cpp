@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/stoppable_wait.h"
 #include "stores/batch.h"
 #include "stores/redis/errors.h"
 #include "stores/redis/exchange.h"
@@ -39,45 +40,96 @@ Fault Node::fault() const {
   return fault_;
 }
 
+std::optional<ServerMemory> Node::memory() const {
+  std::lock_guard lock(mutex_);
+  return memory_;
+}
+
 Node::Lease Node::lease(Use use, const StoreContext& context, Fault& fault) {
+  while (wait_for_place(use, context, fault)) {
+    Lease lease = lease_unawaited(use, context, fault);
+    if (lease || fault) return lease;  // else somebody else was quicker
+  }
+  return {};
+}
+
+Node::Lease Node::lease_unawaited(Use use, const StoreContext& context, Fault& fault) {
   std::unique_ptr<Connection> connection;
-  if (!take_place(use, context, fault, connection)) return {};
+  if (!take_place(use, fault, connection)) return {};
   Lease lease(this, use);  // gives the place back if nothing comes of it
   while (connection && !connection->is_quiet()) connection = next_idle();
   if (!connection) {
     const auto latest = Clock::now() + settings_->options.connect_timeout;
     connection = connect(std::min(context.deadline, latest), context.cancel, fault);
-    if (fault.status == StoreStatus::timeout && Clock::now() >= latest) suspect(fault);
-    if (tells_about_server(fault)) suspect(fault);
+    const bool was_late = fault.status == StoreStatus::timeout && Clock::now() >= latest;
+    const bool is_servers = was_late || tells_about_server(fault);
+    if (is_servers && make_do()) {
+      fault = {};
+    } else if (is_servers) {
+      suspect(fault);
+    }
   }
   lease.hold(std::move(connection));
   return lease;
 }
 
-bool Node::take_place(Use use, const StoreContext& context, Fault& fault,
-                      std::unique_ptr<Connection>& idle) {
-  const std::uint32_t most = settings_->options.pool;
-  const auto is_free = [&] {
-    return state_ == State::down ||
-           (leased_ < most && (use == Use::read || leased_to_write_ < most / 2));
-  };
-  std::unique_lock lock(mutex_);
-  if (!changed_.wait_until(lock, context.cancel, context.deadline, is_free)) {
-    const bool left = context.cancel.stop_requested();
-    fault = {left ? StoreStatus::cancelled : StoreStatus::timeout, 0, "no connection was free"};
-    return false;
+Node::Lease Node::lease_idle(Use use) {
+  std::unique_ptr<Connection> connection;
+  {
+    std::lock_guard lock(mutex_);
+    if (state_ == State::down || idle_.empty() || !is_free(use)) return {};
+    occupy_place(use, connection);
   }
+  Lease lease(this, use);
+  while (connection && !connection->is_quiet()) connection = next_idle();
+  if (connection) lease.hold(std::move(connection));
+  return lease;
+}
+
+// With the connections that there are, if there are any; the keeper finds out whether they work.
+bool Node::make_do() {
+  {
+    std::lock_guard lock(mutex_);
+    if (state_ != State::up || (leased_ < 2 && idle_.empty())) return false;
+    next_dial_ = Clock::now() + check_interval;
+    next_tend_ = Clock::now();
+  }
+  on_change_();
+  return true;
+}
+
+bool Node::is_free(Use use) const {
+  const std::uint32_t most = settings_->options.pool;
+  if (leased_ >= most || (use == Use::write && leased_to_write_ >= most / 2)) return false;
+  return !idle_.empty() || leased_ == 0 || Clock::now() >= next_dial_;
+}
+
+bool Node::wait_for_place(Use use, const StoreContext& context, Fault& fault) {
+  std::unique_lock lock(mutex_);
+  const auto ends = [&] { return state_ == State::down || is_free(use); };
+  if (wait_until(changed_, lock, context.cancel, context.deadline, ends)) return true;
+  const bool left = context.cancel.stop_requested();
+  fault = {left ? StoreStatus::cancelled : StoreStatus::timeout, 0, "no connection was free"};
+  return false;
+}
+
+bool Node::take_place(Use use, Fault& fault, std::unique_ptr<Connection>& idle) {
+  std::lock_guard lock(mutex_);
   if (state_ == State::down) {
     fault = {StoreStatus::unavailable, fault_.error_number, fault_.detail};
     return false;
   }
+  if (!is_free(use)) return false;
+  occupy_place(use, idle);
+  return true;
+}
+
+void Node::occupy_place(Use use, std::unique_ptr<Connection>& idle) {
   ++leased_;
   if (use == Use::write) ++leased_to_write_;
-  if (!idle_.empty()) {
-    idle = std::move(idle_.back());
-    idle_.pop_back();
-  }
-  return true;
+  if (idle_.empty()) return;
+  idle = std::move(idle_.back());
+  idle_.pop_back();
 }
 
 std::unique_ptr<Connection> Node::next_idle() {
@@ -112,6 +164,7 @@ void Node::came_up(const Dialed& dialed) {
   if (dialed.max_value_bytes) max_value_bytes_ = *dialed.max_value_bytes;
   {
     std::lock_guard lock(mutex_);
+    memory_ = dialed.memory;
     if (std::exchange(state_, State::up) == State::up) return;
     fault_ = {};
   }
@@ -126,6 +179,7 @@ void Node::suspect(const Fault& fault) {
     std::lock_guard lock(mutex_);
     if (std::exchange(state_, State::down) == State::down) return;
     fault_ = fault;
+    memory_.reset();
     closed.swap(idle_);
     next_tend_ = Clock::now();
   }
@@ -157,23 +211,38 @@ bool Node::answers_ping(const std::stop_token& cancel, Fault& fault) {
   StoreContext context;
   context.cancel = cancel;
   context.deadline = Clock::now() + settings_->options.timeout;
-  if (!watch_ || !watch_->is_quiet()) {
+  // Of a server that takes no more connections, one that there is will do.
+  while (watch_ && !watch_->is_quiet()) watch_ = next_idle();
+  if (!watch_) {
     watch_ = connect(Clock::now() + settings_->options.connect_timeout, cancel, fault);
-    return watch_ != nullptr;
+    return watch_ != nullptr || is_in_use();
   }
   Command ping;
   ping.head = encode_command({"PING"});
+  std::vector<Command*> commands{&ping};
+  Command memory;
+  memory.head = encode_command({"INFO", "memory"});
+  if (this->memory()) commands.push_back(&memory);  // who keeps it to himself is not asked again
   std::vector<std::unique_ptr<Exchange>> exchange;
-  exchange.push_back(std::make_unique<Exchange>(*watch_, std::vector{&ping}, context));
+  exchange.push_back(std::make_unique<Exchange>(*watch_, commands, context));
   drive(exchange, context, settings_->options.timeout);
   if (exchange.front()->state() == Exchange::State::done) {
-    if (!ping.reply.is_error()) return true;
+    if (!ping.reply.is_error()) {
+      std::lock_guard lock(mutex_);
+      memory_ = parse_server_memory(memory.reply.text);
+      return true;
+    }
     fault = fault_of(ping.reply);
   } else {
     fault = ping.fault;
   }
   watch_.reset();
   return false;
+}
+
+bool Node::is_in_use() const {
+  std::lock_guard lock(mutex_);
+  return leased_ > 0 || !idle_.empty();
 }
 
 void Node::probe(const std::stop_token& cancel) {

@@ -51,8 +51,13 @@ class Node {
     std::unique_ptr<Connection> connection_;
   };
 
-  // Waits until one is free, or makes one. Empty with `fault` filled in when there is none.
+  // Waits until one is free, or makes one. Empty with `fault` filled in when there is none. That no
+  // more can be made says nothing about those that there are: then it waits for one of them.
   Lease lease(Use use, const StoreContext& context, Fault& fault);
+  // The same without waiting for other holders: empty without a fault when all are in use.
+  Lease lease_unawaited(Use use, const StoreContext& context, Fault& fault);
+  // One that is there already, or nothing.
+  Lease lease_idle(Use use);
 
   // The server cannot be reached, or does not answer. Connections that wait for use are closed.
   void suspect(const Fault& fault);
@@ -67,16 +72,22 @@ class Node {
   const Endpoint& endpoint() const { return endpoint_; }
   // The server's own limit, or the largest number when it does not tell.
   std::uint64_t max_value_bytes() const { return max_value_bytes_.load(); }
+  // As it said last, if it does; nothing when it is away.
+  std::optional<ServerMemory> memory() const;
 
  private:
-  bool take_place(Use use, const StoreContext& context, Fault& fault,
-                  std::unique_ptr<Connection>& idle);
+  bool is_free(Use use) const;
+  bool wait_for_place(Use use, const StoreContext& context, Fault& fault);
+  bool take_place(Use use, Fault& fault, std::unique_ptr<Connection>& idle);
+  void occupy_place(Use use, std::unique_ptr<Connection>& idle);
+  bool make_do();
   std::unique_ptr<Connection> next_idle();
   void take_back(Use use, std::unique_ptr<Connection> connection);
   std::unique_ptr<Connection> connect(Clock::time_point deadline, const std::stop_token& cancel,
                                       Fault& fault);
   void came_up(const Dialed& dialed);
   bool answers_ping(const std::stop_token& cancel, Fault& fault);
+  bool is_in_use() const;
   void probe(const std::stop_token& cancel);
   Clock::duration next_pause();
 
@@ -90,9 +101,11 @@ class Node {
   std::condition_variable_any changed_;
   State state_ = State::unknown;
   Fault fault_;
+  std::optional<ServerMemory> memory_;
   std::vector<std::unique_ptr<Connection>> idle_;  // used last at the end
   std::uint32_t leased_ = 0;
   std::uint32_t leased_to_write_ = 0;
+  Clock::time_point next_dial_ = Clock::time_point::min();  // while there are others
   Clock::time_point next_tend_ = Clock::time_point::min();
 
   // The keeper's alone.

@@ -7,8 +7,6 @@
 namespace vitrove::redis {
 namespace {
 
-constexpr std::string_view line_end = "\r\n";
-
 // A large value is read into its own buffers from (almost) the first byte on.
 constexpr std::size_t large_value = ReadBuffer::capacity;
 constexpr std::size_t room_before_large_value = 512;
@@ -97,7 +95,7 @@ void Receiver::take_value(ReadBuffer& buffer) {
   }
   if (left_ > 0) return;
   phase_ = Phase::line_end;
-  left_ = line_end.size();
+  left_ = end_of_line.size();
 }
 
 void Receiver::pass_value(std::size_t bytes) {
@@ -115,13 +113,14 @@ void Receiver::drop_value(ReadBuffer& buffer) {
   left_ -= count;
   if (left_ > 0) return;
   phase_ = Phase::line_end;
-  left_ = line_end.size();
+  left_ = end_of_line.size();
 }
 
 Receiver::Understood Receiver::take_line_end(ReadBuffer& buffer) {
   while (left_ > 0) {
     if (buffer.empty()) return Understood::needs_more;
-    if (buffer.bytes().front() != line_end[line_end.size() - left_]) return Understood::malformed;
+    if (buffer.bytes().front() != end_of_line[end_of_line.size() - left_])
+      return Understood::malformed;
     buffer.consume(1);
     --left_;
   }

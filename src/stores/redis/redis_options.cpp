@@ -117,6 +117,10 @@ void check_options(const RedisStoreOptions& options) {
   if (options.connect_timeout <= milliseconds(0) || options.timeout <= milliseconds(0)) {
     refuse("a timeout has no length");
   }
+  constexpr std::chrono::hours longest(1);
+  if (options.connect_timeout > longest || options.timeout > longest) {
+    refuse("a timeout is longer than an hour");
+  }
   if (options.pool < 2) refuse("pool is less than 2");
   if (options.ttl < milliseconds(0)) refuse("ttl is less than nothing");
   if (options.max_value_bytes == 0) refuse("max_value_bytes is 0");

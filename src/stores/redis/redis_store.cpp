@@ -176,8 +176,12 @@ StoreResult RedisStore::put_result(const Command& command, std::uint64_t size, P
     refusals_.accepted();
     return {StoreStatus::ok, size};
   }
-  // With NX: one was there already, of a size that we are not told.
-  if (reply.type == ReplyType::nil && mode == PutMode::if_absent) return {StoreStatus::ok};
+  // With NX: one was there already, of a size that we are not told. It is looked for only after the
+  // server has found that it may write.
+  if (reply.type == ReplyType::nil && mode == PutMode::if_absent) {
+    refusals_.accepted();
+    return {StoreStatus::ok};
+  }
   if (!reply.is_error()) return odd_answer().result();
   const Fault fault = fault_of(reply);
   if (fault.status == StoreStatus::too_large) {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/log.h"
-#include "stores/redis/fault.h"
+#include "stores/redis/network.h"
 
 namespace vitrove::redis {
 

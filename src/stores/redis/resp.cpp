@@ -7,7 +7,6 @@
 namespace vitrove::redis {
 namespace {
 
-constexpr std::string_view line_end = "\r\n";
 constexpr std::size_t reply_cost = sizeof(Reply);
 
 // A whole number and nothing else: no sign but "-", no blanks.
@@ -29,27 +28,27 @@ Parsed parse_count(std::string_view text, ReplyType type, ReplyHead& head) {
 void append_word(std::string& out, std::string_view word) {
   out += '$';
   out += std::to_string(word.size());
-  out += line_end;
+  out += end_of_line;
   out += word;
-  out += line_end;
+  out += end_of_line;
 }
 
 void append_array_head(std::string& out, std::size_t words) {
   out += '*';
   out += std::to_string(words);
-  out += line_end;
+  out += end_of_line;
 }
 
 }  // namespace
 
 Parsed parse_head(std::string_view bytes, ReplyHead& head) {
-  const std::size_t end = bytes.substr(0, max_line_bytes).find(line_end);
+  const std::size_t end = bytes.substr(0, max_line_bytes).find(end_of_line);
   if (end == bytes.npos) {
     return bytes.size() >= max_line_bytes ? Parsed::malformed : Parsed::incomplete;
   }
   if (end == 0) return Parsed::malformed;
   head = ReplyHead{};
-  head.bytes = end + line_end.size();
+  head.bytes = end + end_of_line.size();
   const std::string_view rest = bytes.substr(1, end - 1);
   switch (bytes.front()) {
     case '+':
@@ -102,13 +101,14 @@ Parsed ReplyBuilder::feed(std::string_view& bytes) {
 
 // `incomplete` from here and from begin() means that more of the reply is to come.
 Parsed ReplyBuilder::feed_bulk(std::string_view& bytes) {
-  const std::size_t text_left = bulk_left_ > line_end.size() ? bulk_left_ - line_end.size() : 0;
+  const std::size_t text_left =
+      bulk_left_ > end_of_line.size() ? bulk_left_ - end_of_line.size() : 0;
   const std::string_view text = bytes.substr(0, text_left);
   bulk_.text += text;
   bulk_left_ -= text.size();
   bytes.remove_prefix(text.size());
-  while (bulk_left_ > 0 && bulk_left_ <= line_end.size() && !bytes.empty()) {
-    if (bytes.front() != line_end[line_end.size() - bulk_left_]) return Parsed::malformed;
+  while (bulk_left_ > 0 && bulk_left_ <= end_of_line.size() && !bytes.empty()) {
+    if (bytes.front() != end_of_line[end_of_line.size() - bulk_left_]) return Parsed::malformed;
     bytes.remove_prefix(1);
     --bulk_left_;
   }
@@ -125,7 +125,7 @@ Parsed ReplyBuilder::begin(const ReplyHead& head) {
   if (head.type == ReplyType::bulk) {
     if (!charge(reply_cost + count)) return Parsed::malformed;
     bulk_ = std::move(reply);
-    bulk_left_ = count + line_end.size();
+    bulk_left_ = count + end_of_line.size();
     return Parsed::incomplete;
   }
   if (!charge(reply_cost + head.text.size())) return Parsed::malformed;
@@ -168,8 +168,8 @@ FramedCommand encode_set(std::string_view key, std::uint64_t payload_bytes,
   append_word(framed.head, key);
   framed.head += '$';
   framed.head += std::to_string(payload_bytes);
-  framed.head += line_end;
-  framed.tail = line_end;
+  framed.head += end_of_line;
+  framed.tail = end_of_line;
   for (const std::string_view word : words) append_word(framed.tail, word);
   return framed;
 }

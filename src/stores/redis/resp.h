@@ -14,6 +14,8 @@
 
 namespace vitrove::redis {
 
+inline constexpr std::string_view end_of_line = "\r\n";
+
 // Bounds of a reply.
 inline constexpr std::size_t max_line_bytes = 4096;
 inline constexpr std::size_t max_reply_depth = 8;

@@ -12,8 +12,8 @@ constexpr std::uint64_t max_owed_bytes = 16 << 20;
 constexpr std::size_t max_owed_answers = 1024;
 
 // Bounds of one system call.
-constexpr std::size_t max_pieces = 512;
-constexpr std::size_t max_bytes = 2 << 20;
+constexpr std::size_t max_pieces_a_write = 512;
+constexpr std::size_t max_bytes_a_write = 2 << 20;
 
 constexpr std::string_view asking_command = "*1\r\n$6\r\nASKING\r\n";
 
@@ -60,7 +60,7 @@ std::size_t Sender::collect(std::span<iovec> pieces) const {
     for (; part < part_count(*commands_[i]); ++part, offset = 0) {
       const ConstBuffer piece = part_of(*commands_[i], part).subspan(offset);
       if (piece.empty()) continue;
-      if (count == pieces.size() || bytes >= max_bytes) return count;
+      if (count == pieces.size() || bytes >= max_bytes_a_write) return count;
       // sendmsg only reads.
       pieces[count++] = {const_cast<std::byte*>(piece.data()), piece.size()};
       bytes += piece.size();
@@ -87,7 +87,7 @@ void Sender::advance(std::size_t bytes) {
 }
 
 IoResult Sender::send(Stream& stream) {
-  std::array<iovec, max_pieces> pieces;
+  std::array<iovec, max_pieces_a_write> pieces;
   const std::size_t count = collect(pieces);
   const IoResult result = stream.write(std::span(pieces).first(count));
   if (result.moved()) advance(result.bytes);

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "stores/redis/endpoint.h"
 #include "stores/redis/hash_slot.h"
+#include "stores/redis/network.h"
 #include "stores/redis/resp.h"
 
 namespace vitrove::redis {

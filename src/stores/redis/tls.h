@@ -5,9 +5,8 @@
 #include <stop_token>
 #include <string>
 
-#include "stores/redis/fault.h"
+#include "stores/redis/network.h"
 #include "stores/redis/stream.h"
-#include "stores/redis/waiter.h"
 #include "vitrove/redis_store.h"
 
 struct ssl_ctx_st;

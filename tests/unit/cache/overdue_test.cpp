@@ -121,6 +121,30 @@ TEST_F(Overdue, AbsentKeysAndOddSizesNeverOpenTheBreaker) {
   EXPECT_FALSE(controller.stats().stores[0].put_breaker_open);
 }
 
+TEST_F(Overdue, WhatIsInTheWayOfSingleKeysNeverOpensTheBreaker) {
+  auto options = impatient();
+  options.store_timeout = patience;
+  EmbeddingCacheController controller(options, {store_});
+  plant(store_->inner(), picture(100));
+  for (const StoreOp op : {StoreOp::exist, StoreOp::put}) {
+    for (int i = 0; i < 10; ++i) {
+      store_->add({.op = op,
+                   .key = picture(i).key(),
+                   .status = StoreStatus::conflict,
+                   .error_number = ENOTEMPTY});
+    }
+  }
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(serve_one(controller, picture(i)).source, Source::encoded);
+    settle(controller);
+  }
+  const auto stats = controller.stats();
+  EXPECT_FALSE(stats.stores[0].breaker_open);
+  EXPECT_FALSE(stats.stores[0].put_breaker_open);
+  EXPECT_EQ(stats.stores[0].put.faults, 10U);
+  EXPECT_EQ(serve_one(controller, picture(100)).source, Source::store);
+}
+
 TEST_F(Overdue, AFullDiskDoesNotKeepAnybodyFromReadingIt) {
   auto options = impatient();
   options.store_timeout = patience;

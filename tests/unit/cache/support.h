@@ -115,6 +115,7 @@ inline ControllerOptions small_pool(std::uint64_t pages) {
   options.pool.page_bytes = page;
   options.pool.staging_pages = 32;
   options.pool.header_slots = 256;
+  options.eviction_policy = "lru";   // tests know who is oldest
   options.store_timeout = patience;  // tests that want to see it expire set it
   options.put_timeout = patience;
   options.shutdown_timeout = patience;

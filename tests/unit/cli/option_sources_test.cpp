@@ -61,10 +61,28 @@ class OptionSources : public ::testing::Test {
     command->add_option("--admin-key,--api-key", key_);
     command->add_option("--pool-size", size_);
     command->add_option("--config", config_);
+    command->add_option("--name", names_);
+    command->add_option("FILES", files_);
+    app_.add_subcommand("rest", "")->add_option("--hours", hours_);
+    CLI::App* inner = app_.add_subcommand("group", "")->add_subcommand("inner", "");
+    inner->add_option("--depth", depth_);
+    inner->add_option("--config", config_);
+  }
+
+  void run_inner(const std::string& text) {
+    const ConfigFile file(text);
+    parse({"group", "inner", "--config", file.path()});
+  }
+  void run_with_file(const std::string& text) {
+    const ConfigFile file(text);
+    run({"--config", file.path()});
   }
 
   void run(std::vector<std::string> words) {
     words.insert(words.begin(), "work");
+    parse(std::move(words));
+  }
+  void parse(std::vector<std::string> words) {
     words = with_option_sources(app_, std::move(words));
     app_.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   }
@@ -74,6 +92,10 @@ class OptionSources : public ::testing::Test {
   std::string key_;
   std::string size_;
   std::string config_;
+  std::vector<std::string> names_;
+  std::vector<std::string> files_;
+  int hours_ = 0;
+  int depth_ = 0;
 };
 
 TEST_F(OptionSources, AShortFlagWinsOverTheEnvironment) {
@@ -134,6 +156,80 @@ TEST_F(OptionSources, AnEmptyValueOrListInAFileIsRefused) {
     EXPECT_THROW(run({"--config", file.path()}), Error) << text;
     app_.clear();
   }
+}
+
+TEST_F(OptionSources, AValueInBracketsIsTextWhereverItComesFrom) {
+  const std::vector<std::string> texts{"[x]", "[a,b]", "[]", "[[x]]", "[", "plain"};
+  for (const std::string& text : texts) {
+    run({"--name", text, "--name=" + text, "--api-key", text, text});
+    EXPECT_EQ(names_, (std::vector<std::string>{text, text})) << text;
+    EXPECT_EQ(key_, text);
+    EXPECT_EQ(files_, std::vector<std::string>{text});
+    app_.clear();
+    const Variable name("VITROVE_NAME", text);
+    run({});
+    EXPECT_EQ(names_, std::vector<std::string>{text});
+    app_.clear();
+  }
+  const ConfigFile file("name = [\"[a,b]\", \"[c]\"]\n");
+  run({"--config", file.path()});
+  EXPECT_EQ(names_, (std::vector<std::string>{"[a,b]", "[c]"}));
+}
+
+TEST_F(OptionSources, OneFileServesAllCommandsAndEachTakesWhatItKnows) {
+  const ConfigFile file("jobs = 5\nhours = 7\n[rest]\nhours = 8\n[work]\npool-size = \"9\"\n");
+  run({"--config", file.path()});
+  EXPECT_EQ(jobs_, 5);
+  EXPECT_EQ(size_, "9");
+}
+
+TEST_F(OptionSources, AKeyThatNoCommandKnowsIsRefusedAndSoIsAForeignOneInTheOwnTable) {
+  for (const char* text :
+       {"jbos = 5\n", "[work]\nhours = 8\n", "config = \"x\"\n", "help = true\n"}) {
+    const ConfigFile file(text);
+    EXPECT_THROW(run({"--config", file.path()}), Error) << text;
+    app_.clear();
+  }
+}
+
+TEST_F(OptionSources, OfAnOptionsNamesInOneTableTheFirstCounts) {
+  run_with_file("api-key = \"second\"\nadmin-key = \"first\"\n");
+  EXPECT_EQ(key_, "first");
+}
+
+TEST_F(OptionSources, ACommandsOwnTableWinsOverTheTop) {
+  run_with_file(
+      "jobs = 1\nname = [\"a\"]\nadmin-key = \"top\"\n"
+      "[work]\njobs = 2\nname = [\"b\", \"c\"]\napi-key = \"own\"\n");
+  EXPECT_EQ(jobs_, 2);
+  EXPECT_EQ(names_, (std::vector<std::string>{"b", "c"}));
+  EXPECT_EQ(key_, "own");
+}
+
+TEST_F(OptionSources, AListAtTheTopIsForCommandsThatTakeSeveral) {
+  run_with_file("api-key = [\"k1\", \"k2\"]\npool-size = [\"7\"]\n");
+  EXPECT_EQ(key_, "");
+  EXPECT_EQ(size_, "7");
+  app_.clear();
+  EXPECT_ANY_THROW(run_with_file("[work]\napi-key = [\"k1\", \"k2\"]\n"));
+}
+
+TEST_F(OptionSources, ATableThatIsNoCommandsIsRefused) {
+  for (const char* text : {"[wrok]\njobs = 5\n", "[group.wrok]\n"}) {
+    EXPECT_THROW(run_inner(text), Error) << text;
+    app_.clear();
+  }
+}
+
+TEST_F(OptionSources, ACommandOfAGroupHasATableInTheGroups) {
+  run_inner("jobs = 5\ndepth = 1\n[group.inner]\ndepth = 3\n[work]\njobs = 7\n");
+  EXPECT_EQ(depth_, 3);
+  app_.clear();
+  run_inner("[group]\ndepth = 2\n");
+  EXPECT_EQ(depth_, 2);
+  app_.clear();
+  run_with_file("depth = 1\n[group.inner]\ndepth = 3\n");
+  EXPECT_THROW(run_inner("[group]\njobs = 2\n"), Error);
 }
 
 TEST_F(OptionSources, ADirectoryIsNoFile) {

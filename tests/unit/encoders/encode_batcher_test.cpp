@@ -382,6 +382,39 @@ TEST_F(EncodeBatcherTest, TheDestructorFinishesWhatRunsAndAnswersTheRest) {
   EXPECT_THAT(encoder_->runs(), ElementsAre(std::vector{0}));
 }
 
+TEST_F(EncodeBatcherTest, WhoeverAskedIsToldOnceHoweverHisItemEnds) {
+  auto& batcher = start({.max_batch_size = 1, .max_wait = no_wait, .max_queue = 3});
+  encoder_->poison = 2;
+  std::atomic<int> told{0};
+  const auto note = [&] { ++told; };
+  auto running = occupy();
+  std::stop_source leaver;
+  std::vector<std::future<EncodeResult>> futures;
+  futures.push_back(batcher.submit(item(1), {}, note));
+  futures.push_back(batcher.submit(item(2), {}, note));
+  futures.push_back(batcher.submit(item(3), leaver.get_token(), note));
+  EXPECT_THROW(batcher.submit(item(4), {}, note), Error);
+  EXPECT_EQ(told, 0);
+  leaver.request_stop();
+  auto waiting = batcher.submit(item(5), {}, note);  // in place of the one that left
+  EXPECT_EQ(told, 1);
+  EXPECT_EQ(error_of(futures[2]), ErrorCode::cancelled);
+  encoder_->gate.open();
+  EXPECT_EQ(number_of(futures[0].get()), 1);
+  EXPECT_EQ(error_of(futures[1]), ErrorCode::internal);
+  EXPECT_EQ(number_of(waiting.get()), 5);
+  running.get();
+  encoder_->gate.close();
+  auto last = batcher.submit(item(6), {}, note);
+  ASSERT_TRUE(encoder_->gate.wait_for_waiting(1));
+  auto dropped = batcher.submit(item(7), {}, note);
+  std::thread destroyer([&] { batcher_.reset(); });
+  EXPECT_EQ(error_of(dropped), ErrorCode::unavailable);
+  encoder_->gate.open();
+  destroyer.join();
+  EXPECT_EQ(told, 6);
+}
+
 TEST_F(EncodeBatcherTest, AShapeThatTheEncoderRefusesNeverEntersTheQueue) {
   auto& batcher = start({.max_batch_size = 1, .max_wait = no_wait});
   EXPECT_EQ(failure_of([&] { batcher.submit(item(-5)); }).code, ErrorCode::invalid_argument);

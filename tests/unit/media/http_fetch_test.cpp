@@ -382,7 +382,7 @@ TEST(ForbiddenAddresses, ANameThatResolvesToLoopbackIsRefusedAtTheSocket) {
   const HttpFetcher fetcher({}, {"public.example:" + canary.port() + ":127.0.0.1"});
   const std::string url = "http://public.example:" + canary.port() + "/";
   const Failure failure = failure_of([&] { fetcher.fetch(url, for_ever, {}); });
-  EXPECT_EQ(failure.status(), 403);
+  EXPECT_EQ(failure.status(), 424);
   EXPECT_EQ(canary.connections(), 0);
 
   FetchPolicy open = local_policy();
@@ -391,14 +391,38 @@ TEST(ForbiddenAddresses, ANameThatResolvesToLoopbackIsRefusedAtTheSocket) {
   EXPECT_EQ(to_text(allowed.fetch(url, for_ever, {})), "secret");
 }
 
+// A stranger must not learn which names lead somewhere inside. (No name has a part this long, so
+// nobody need be asked for it.)
+TEST(ForbiddenAddresses, PrivateNamesAndNamesThatAreNotThereAreAnsweredAlike) {
+  const FaultServer canary(always("200 OK", "secret"));
+  const HttpFetcher fetcher({}, {"inside.example:" + canary.port() + ":127.0.0.1"});
+  const auto answer_to = [&](const std::string& host) {
+    return failure_of([&] { fetcher.fetch("http://" + host + ":" + canary.port(), for_ever, {}); });
+  };
+  const Failure nowhere = answer_to(std::string(64, 'x') + ".example");
+  for (const std::string host : {"inside.example", "localhost"}) {
+    const Failure inside = answer_to(host);
+    EXPECT_EQ(inside.status(), nowhere.status()) << host;
+    EXPECT_EQ(inside.message, nowhere.message) << host;
+  }
+  EXPECT_EQ(nowhere.status(), 424) << "to be tried again, as after an outage of the resolver";
+  EXPECT_EQ(answer_to("127.0.0.1").status(), 403) << "which the client wrote himself";
+  EXPECT_EQ(canary.connections(), 0);
+}
+
+TEST(ForbiddenAddresses, WherePrivateMediaIsAllowedAMissingNameIsAnOriginOutOfReach) {
+  EXPECT_EQ(fetch_failure(local_policy(), "http://" + std::string(64, 'x') + ".example/").status(),
+            424);
+}
+
 TEST(ForbiddenAddresses, BeingOnTheDomainListDoesNotOpenThem) {
   const FaultServer canary(always("200 OK", "secret"));
   FetchPolicy policy;
   policy.allowed_media_domains = {"public.example", "127.0.0.1"};
   const HttpFetcher fetcher(policy, {"public.example:" + canary.port() + ":127.0.0.1"});
-  for (const std::string host : {"public.example", "127.0.0.1"}) {
-    const std::string url = "http://" + host + ":" + canary.port() + "/";
-    EXPECT_EQ(failure_of([&] { fetcher.fetch(url, for_ever, {}); }).status(), 403);
+  for (const auto& [host, status] : {std::pair("public.example", 424), {"127.0.0.1", 403}}) {
+    const std::string url = std::string("http://") + host + ":" + canary.port() + "/";
+    EXPECT_EQ(failure_of([&] { fetcher.fetch(url, for_ever, {}); }).status(), status);
   }
   EXPECT_EQ(canary.connections(), 0);
 }

@@ -96,6 +96,11 @@ TEST_F(LibraryFaults, CountAnExistingKeyAsStoredOnlyWhenItCanBeRead) {
       StoreStatus::timeout);
 }
 
+TEST_F(LibraryFaults, AskOnceMoreWhenALeaseRanOutDuringTheTransfer) {
+  cluster_.set_faults("once get code -707");
+  EXPECT_EQ(to_string(get().status), "ok");
+}
+
 TEST_F(LibraryFaults, BelieveNoSuccessWithoutEveryByte) {
   cluster_.set_faults("get short");
   EXPECT_EQ(get().status, StoreStatus::size_mismatch);

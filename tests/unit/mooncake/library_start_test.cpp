@@ -116,6 +116,34 @@ TEST(MooncakeStart, TellsWhenMasterAndClientAreOfDifferentVersions) {
       [&] { return store->health().detail.find("failed with code -1") != std::string::npos; }));
 }
 
+TEST(MooncakeStart, IsNotReadyWithoutItsStagingMemory) {
+  const FakeCluster cluster;
+  cluster.set_faults("register code -1");
+  const auto store = make_mooncake_store(cluster.options());
+  ASSERT_TRUE(is_down(*store));
+  EXPECT_THAT(store->health().detail, HasSubstr("refuses"));
+  EXPECT_THAT(store->health().detail, HasSubstr("bytes of memory with code -1"));
+  cluster.set_faults("");
+  EXPECT_TRUE(is_ready(*store));
+}
+
+TEST(MooncakeStart, TellsWhenThePoolsMemoryIsRefused) {
+  const FakeCluster cluster;
+  const auto store = make_mooncake_store(cluster.options());
+  ASSERT_TRUE(is_ready(*store));
+  EXPECT_EQ(store->health().detail.find("refuses"), std::string::npos);
+  cluster.set_faults("register code -1");
+  mooncake::StagingMemory pool(1 << 20);
+  auto arena = pool.take(1 << 20, std::chrono::steady_clock::time_point::max(), {});
+  ASSERT_TRUE(arena);
+  store->register_shared_buffer(arena->bytes(), pool.memfd());
+  EXPECT_TRUE(eventually([&] {
+    return store->health().detail.find("refuses the pool's memory") != std::string::npos;
+  }));
+  EXPECT_EQ(store->health().state, StoreState::ready);
+  EXPECT_TRUE(put_one(*store, key_number(1), pattern(1, 100)).ok());
+}
+
 TEST(MooncakeStart, TellsWhatIsMissing) {
   const FakeCluster cluster;
   const auto detail_with = [&](auto change) {

@@ -76,6 +76,19 @@ TEST(CallTable, HandsAnAnswerToItsCallAlone) {
   EXPECT_TRUE(table.answer(12345, {})) << "so is one that nobody asked for";
 }
 
+TEST(CallTable, LetsCallersLeaveWithoutWhatTheyLent) {
+  StagingMemory memory(1 << 20);
+  CallTable table;
+  auto lent = terms(*memory.take(1000, in(milliseconds(0)), {}));
+  lent.deadline = Clock::time_point::max();
+  const auto call = table.add(std::move(lent));
+  table.let_leave();
+  EXPECT_EQ(table.wait(call).end, CallEnd::lost);
+  EXPECT_GT(memory.in_use(), 0u) << "something may still write to it";
+  table.lose_all();
+  EXPECT_EQ(memory.in_use(), 0u);
+}
+
 TEST(CallTable, KeepsWhatACallLendsUntilTheLateAnswer) {
   StagingMemory memory(1 << 20);
   CallTable table;

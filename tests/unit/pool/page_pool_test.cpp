@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pool/page_guard.h"
 #include "vitrove/error.h"
 
 namespace vitrove {
@@ -324,7 +325,14 @@ TEST(PagePool, ReleasedPagesArePoisonedWhenAsked) {
   const auto bytes = pool.segment_bytes(runs.segments[0]);
   fill(bytes, 1);
   pool.release(runs);
+  if (is_access_forbidden(bytes.data())) {
+    EXPECT_TRUE(is_access_forbidden(&bytes.back()));
+    allow_access(bytes);
+  }
   EXPECT_TRUE(std::ranges::all_of(bytes, [](std::byte b) { return b == PagePool::poison; }));
+  const auto again = *pool.allocate(3, 4000);
+  fill(pool.segment_bytes(again.segments[0]), 2);
+  EXPECT_FALSE(is_access_forbidden(bytes.data()));
 }
 
 TEST(PagePool, ReleasedPagesAreLeftAloneWhenNotAsked) {

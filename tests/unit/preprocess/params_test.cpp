@@ -52,6 +52,12 @@ TEST(ResolvedParameters, AreCompleteAndTheSameHoweverSpelled) {
   EXPECT_EQ(params.values.at("crop_size.width"), ParamValue(std::int64_t{224}));
 }
 
+TEST(ResolvedParameters, ANumberThatNoDoubleHoldsIsNamedAsTheFault) {
+  const Failure failure = kwargs_failure(R"({"rescale_factor": 1e400})");
+  EXPECT_EQ(failure.code, ErrorCode::invalid_argument);
+  EXPECT_NE(failure.message.find("number"), std::string::npos) << failure.message;
+}
+
 TEST(ResolvedParameters, OverridesOfTheServerReplaceTheFile) {
   const ResolvedParams params = resolve(clip, "", R"({"image": {"size": 336, "crop_size": 336}})");
   EXPECT_EQ(params, resolve(clip, R"({"size": 336, "crop_size": 336})"));

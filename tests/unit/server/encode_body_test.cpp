@@ -71,8 +71,20 @@ TEST(EncodeBody, NumbersAreWhatAnyOtherReaderMakesOfThem) {
         R"({"mm_items":["data:,x"],"mm_processor_kwargs":)" + kwargs + "}", 64, req_id);
     EXPECT_EQ(body.items[0].mm_processor_kwargs, json::parse(kwargs).dump()) << number;
   }
-  EXPECT_EQ(refusal(R"({"mm_items":["data:,x"],"mm_processor_kwargs":{"fps":1e400}})").code,
-            ErrorCode::invalid_argument);
+}
+
+TEST(EncodeBody, NumbersThatNoDoubleHoldsAreRefusedAsSuchAndTinyOnesAreZero) {
+  for (const std::string& number :
+       {std::string("1e400"), std::string("-1e400"), "1" + std::string(400, '0')}) {
+    const Failure failure =
+        refusal(R"({"mm_items":["data:,x"],"mm_processor_kwargs":{"fps":)" + number + "}}");
+    EXPECT_EQ(failure.code, ErrorCode::invalid_argument);
+    EXPECT_NE(failure.message.find("number"), std::string::npos) << failure.message;
+  }
+  std::string req_id;
+  const EncodeBody body = parse_encode_body(
+      R"({"mm_items":["data:,x"],"mm_processor_kwargs":{"fps":1e-400}})", 64, req_id);
+  EXPECT_EQ(body.items[0].mm_processor_kwargs, R"({"fps":0.0})");
 }
 
 // B83: so many values would take many times the memory of their text.

@@ -226,6 +226,25 @@ TEST(EncodeRoute, BeyondTheQueueIsAnsweredAtOnceWith429) {
   }
 }
 
+TEST(EncodeRoute, WhatIsInThePoolIsAnsweredWhileTheQueueIsFull) {
+  ServerConfig config = small_config();
+  config.service_threads = 1;
+  config.max_queue = 1;
+  TestServer server(config);
+  const std::string key = server.encode({png_url(1)}).parsed()["items"][0]["key"];
+  server.parts.encoder->gate.close();
+  auto running = server.start_encode({png_url(2)});
+  ASSERT_TRUE(server.parts.encoder->gate.wait_for_waiting(1));
+  auto queued = server.start_encode({png_url(3)});
+  EXPECT_EQ(server.encode({png_url(4)}).status(), 429);
+  EXPECT_EQ(server.sources(json::array({png_url(1)})), std::vector<std::string>{"local"});
+  EXPECT_EQ(server.get("/embeddings/" + key).status(), 200);
+  EXPECT_EQ(server.get("/embeddings/vt1-" + std::string(64, '0')).status(), 429);
+  server.parts.encoder->gate.open();
+  EXPECT_EQ(running.get().status(), 200);
+  EXPECT_EQ(queued.get().status(), 200);
+}
+
 TEST(EncodeRoute, APoolHitDoesNotWaitBehindEncodes) {
   ServerConfig config = small_config();
   config.service_threads = 1;

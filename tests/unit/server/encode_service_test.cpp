@@ -12,14 +12,6 @@ using testing::Fault;
 using testing::FaultyStore;
 using testing::StoreOp;
 
-// What an encode without any cache gives for a picture.
-std::string golden(std::uint32_t seed) {
-  ServerConfig config = small_config();
-  config.pool_size = 0;
-  ServiceParts parts(config);
-  return rows_of(encode(*parts.service, {seed}).at(0).view);
-}
-
 TEST(EncodeService, FirstEncodesAndThenHits) {
   ServiceParts parts;
   auto first = encode(*parts.service, {1});
@@ -402,42 +394,6 @@ TEST(EncodeService, TenantsAndEpochsNeverMeet) {
   EXPECT_EQ(encode(*abandoned.service, {1})[0].source, Source::encoded);
 }
 
-// B38
-TEST(EncodeService, AReloadedModelHasKeysAndRowsOfItsOwn) {
-  ServiceParts parts;
-  const auto old = encode(*parts.service, {1});
-  const EncoderInfo info = parts.service->reload("stub:dim=64,tokens=16,seed=2");
-  EXPECT_EQ(info.fingerprint, parts.service->encoder_info().fingerprint);
-  const auto fresh = encode(*parts.service, {1});
-  EXPECT_EQ(fresh[0].source, Source::encoded);
-  EXPECT_NE(fresh[0].key, old[0].key);
-  EXPECT_NE(rows_of(fresh[0].view), rows_of(old[0].view));
-  parts.service->swap_encoder(parts.encoder);
-  EXPECT_EQ(encode(*parts.service, {1})[0].source, Source::local);
-}
-
-TEST(EncodeService, ARunningRequestEndsWithTheModelItBeganWith) {
-  ServiceParts parts;
-  parts.encoder->gate.close();
-  std::vector<EncodedItem> replies;
-  std::thread client([&] { replies = encode(*parts.service, {1}); });
-  ASSERT_TRUE(parts.encoder->gate.wait_for_waiting(1));
-  parts.service->reload("stub:dim=32,tokens=4,seed=2");
-  EXPECT_EQ(encode(*parts.service, {1})[0].view.dim(), 32U);
-  parts.encoder->gate.open();
-  client.join();
-  EXPECT_EQ(replies[0].view.dim(), 64U);
-  EXPECT_EQ(rows_of(replies[0].view), golden(1));
-}
-
-TEST(EncodeService, AFailedReloadKeepsTheOldModel) {
-  ServiceParts parts;
-  encode(*parts.service, {1});
-  EXPECT_EQ(failure_of([&] { parts.service->reload("stub:wings=2"); }).code,
-            ErrorCode::invalid_argument);
-  EXPECT_EQ(encode(*parts.service, {1})[0].source, Source::local);
-}
-
 TEST(EncodeService, ProbesEncodeEachTimeAndAreNotCounted) {
   ServiceParts parts;
   encode(*parts.service, {1});
@@ -458,14 +414,6 @@ TEST(EncodeService, AProbeTellsABrokenEncoder) {
               ErrorCode::internal);
     EXPECT_EQ(parts.service->encoder_totals().failures, 0U);
   }
-}
-
-TEST(EncodeService, CountersGoOnAcrossReloads) {
-  ServiceParts parts;
-  encode(*parts.service, {1, 2});
-  parts.service->reload("stub:dim=64,tokens=16,seed=2");
-  encode(*parts.service, {1});
-  EXPECT_EQ(parts.service->encoder_totals().items, 3U);
 }
 
 TEST(EncodeService, ItemsOfOneRequestShareBatches) {

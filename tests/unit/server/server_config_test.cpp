@@ -56,6 +56,12 @@ TEST(ServerConfig, DefaultsAreGoodOnceAnEncoderIsNamed) {
 
 TEST(ServerConfig, NamesTheOptionThatIsWrong) {
   EXPECT_NE(refusal([](auto& c) { c.eviction_policy = "mru"; }).find("lru"), std::string::npos);
+  EXPECT_NE(refusal([](auto& c) { c.modality_shares = {"image=0.2"}; }).find("--modality-share"),
+            std::string::npos);
+  EXPECT_NE(refusal([](auto& c) {
+              c.modality_shares = {"image=0.7:", "video=0.7:"};
+            }).find("--modality-share: the least shares"),
+            std::string::npos);
   EXPECT_NE(refusal([](auto& c) { c.max_items = 0; }).find("--max-items"), std::string::npos);
   EXPECT_NE(refusal([](auto& c) { c.log_level = "loud"; }).find("--log-level"), std::string::npos);
   EXPECT_NE(refusal([](auto& c) { c.request_timeout = {}; }).find("--request-timeout"),

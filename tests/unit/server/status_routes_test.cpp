@@ -124,6 +124,8 @@ TEST(StatusRoutes, MetricsTellExactlyWhatHappened) {
   server.get("/health");
   server.get("/health_generate");
   server.get("/metrics");
+  // What is still on its way to a store is pinned.
+  ASSERT_TRUE(server.parts.controller->wait_for_puts(std::chrono::steady_clock::now() + patience));
   const auto lookups = [&](const std::string& result) {
     return metric(server, R"(vitrove_lookups_total{modality="image",result=")" + result + R"("})");
   };
@@ -163,6 +165,8 @@ TEST(StatusRoutes, MetricsHaveTheNamesThatAreDocumented) {
                                             "vitrove_store_pending",
                                             "vitrove_request_seconds",
                                             "vitrove_puts_dropped_total",
+                                            "vitrove_puts_skipped_total",
+                                            "vitrove_claims_total",
                                             "vitrove_requests_total"};
   EXPECT_EQ(names, documented) << "all of them, from the first request on";
 }
@@ -205,6 +209,42 @@ TEST(StatusRoutes, StatsAndThePublicSubset) {
   for (const auto* private_word : {"secret", "10.0.0.1", "fingerprint"}) {
     EXPECT_EQ(status.body().find(private_word), std::string::npos);
   }
+}
+
+TEST(StatusRoutes, StatsTellWhatIsHeldAndWhatItIsWorth) {
+  TestServer server;
+  server.encode({png_url(1)});
+  server.encode({png_url(2)});
+  for (int i = 0; i < 6; ++i) server.encode({png_url(2)});
+  const json stats = server.get("/stats").parsed();
+  ASSERT_EQ(stats.at("models").size(), 1u) << stats.dump(1);
+  const json line = stats.at("models")[0];
+  EXPECT_EQ(line.at("modality"), "image");
+  EXPECT_EQ(line.at("model"), stats.at("model").at("fingerprint"));
+  EXPECT_EQ(line.at("entries"), 2);
+  EXPECT_EQ(line.at("lookups").at("local"), 6);
+  EXPECT_EQ(line.at("bytes"), stats.at("pool").at("used_bytes"));
+  EXPECT_GT(line.at("waste_bytes"), 0);
+  EXPECT_EQ(line.at("runs_per_entry"), 1.0);
+  EXPECT_GE(line.at("oldest_age_seconds"), line.at("mean_age_seconds"));
+  EXPECT_EQ(line.at("saved_seconds"), stats.at("saved_seconds"));
+  for (const auto* window : {"1m", "10m", "60m"}) {
+    EXPECT_EQ(line.at("hit_ratio").at(window), 0.75) << window;
+    EXPECT_EQ(stats.at("hit_ratio").at(window), 0.75) << window;
+  }
+  ASSERT_EQ(stats.at("top_keys").size(), 1u) << "the other was never hit";
+  const json best = stats.at("top_keys")[0];
+  EXPECT_EQ(best.at("key"), server.encode({png_url(2)}).parsed().at("items")[0].at("key"));
+  EXPECT_EQ(best.at("hits"), 6);
+  EXPECT_EQ(server.get("/status.json").parsed().at("hit_ratio").at("1m"), 7.0 / 9);
+}
+
+TEST(StatusRoutes, NoLookupsMakeNoRatio) {
+  TestServer server;
+  const json stats = server.get("/stats").parsed();
+  EXPECT_TRUE(stats.at("models").empty());
+  EXPECT_TRUE(stats.at("hit_ratio").at("1m").is_null());
+  EXPECT_TRUE(server.get("/status.json").parsed().at("hit_ratio").at("60m").is_null());
 }
 
 // B49

@@ -64,13 +64,39 @@ Failure failure_of(Action action) {
   return {};
 }
 
+// A preprocessor behind a gate.
+class TestPreprocessor final : public Preprocessor {
+ public:
+  explicit TestPreprocessor(const Preprocessor& inner) : inner_(inner) {}
+
+  mutable Gate gate;
+
+  std::string_view family() const override { return inner_.family(); }
+  ResolvedParams resolve(Modality modality, std::string_view kwargs) const override {
+    return inner_.resolve(modality, kwargs);
+  }
+  std::uint64_t bytes_beside(std::uint32_t width, std::uint32_t height,
+                             const ResolvedParams& params) const override {
+    return inner_.bytes_beside(width, height, params);
+  }
+  PreprocessedItem run(const RgbImage& image, const ResolvedParams& params) const override {
+    gate.pass();
+    return inner_.run(image, params);
+  }
+  std::vector<PipelineVersion> versions() const override { return inner_.versions(); }
+
+ private:
+  const Preprocessor& inner_;
+};
+
 // The stub encoder behind a gate. `before` may throw in its place.
 class TestEncoder final : public Encoder {
  public:
   explicit TestEncoder(const std::string& spec = "stub:dim=64,tokens=16,seed=1")
-      : inner_(make_encoder(spec)) {}
+      : inner_(make_encoder(spec)), preprocessor_(inner_->preprocessor()) {}
 
   Gate gate;
+  Gate& preprocessing() { return preprocessor_.gate; }
   std::atomic<int> items{0};
   std::atomic<int> batches{0};
   std::atomic<std::size_t> largest_batch{0};
@@ -81,7 +107,7 @@ class TestEncoder final : public Encoder {
   }
 
   const EncoderInfo& info() const override { return inner_->info(); }
-  const Preprocessor& preprocessor() const override { return inner_->preprocessor(); }
+  const Preprocessor& preprocessor() const override { return preprocessor_; }
   std::optional<std::uint32_t> token_count(const PreprocessedItem& item) const override {
     return inner_->token_count(item);
   }
@@ -104,6 +130,7 @@ class TestEncoder final : public Encoder {
 
  private:
   std::unique_ptr<Encoder> inner_;
+  TestPreprocessor preprocessor_;
   std::mutex mutex_;
   std::function<void()> before_;
 };
@@ -141,7 +168,10 @@ struct ServiceParts {
         encoder(std::move(the_encoder)),
         controller(make_controller(config, std::move(stores))),
         service(std::make_shared<EncodeService>(config, controller, encoder)) {}
-  ~ServiceParts() { encoder->gate.open(); }
+  ~ServiceParts() {
+    encoder->preprocessing().open();
+    encoder->gate.open();
+  }
 
   ServerConfig config;
   std::shared_ptr<TestEncoder> encoder;
@@ -176,6 +206,14 @@ inline std::string rows_of(const EmbeddingView& view) {
     rows.append(reinterpret_cast<const char*>(run.data()), run.size());
   }
   return rows;
+}
+
+// What an encode without any cache gives for a picture.
+inline std::string golden(std::uint32_t seed) {
+  ServerConfig config = small_config();
+  config.pool_size = 0;
+  ServiceParts parts(config);
+  return rows_of(encode(*parts.service, {seed}).at(0).view);
 }
 
 inline LookupStats image_lookups(const EmbeddingCacheController& controller) {

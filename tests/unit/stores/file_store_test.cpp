@@ -188,10 +188,12 @@ class Obstacle : public FileStore, public ::testing::WithParamInterface<std::str
   }
 };
 
-TEST_P(Obstacle, IsAnErrorToReadersWhoNeverBlock) {
-  EXPECT_EQ(get(key_, 500).status, StoreStatus::io_error);
-  EXPECT_NE(get(key_, 500).error_number, 0);
-  EXPECT_EQ(exists(*store_, key_).status, StoreStatus::io_error);
+TEST_P(Obstacle, IsAnErrorOfItsKeyAloneToReadersWhoNeverBlock) {
+  for (const StoreResult& result : {get(key_, 500), exists(*store_, key_)}) {
+    EXPECT_EQ(result.status, StoreStatus::conflict);
+    EXPECT_NE(result.error_number, 0);
+    EXPECT_FALSE(result.is_fault());
+  }
 }
 
 TEST_P(Obstacle, IsNotListed) {
@@ -239,8 +241,10 @@ TEST_F(FileStore, CannotPutWhereADirectoryWithForeignFilesStands) {
   fs::create_directory(path_of(key_));
   std::ofstream(path_of(key_) / "foreign") << "x";
   const StoreResult result = put_one(*store_, key_, pattern(2, 500), PutMode::replace);
-  EXPECT_EQ(result.status, StoreStatus::io_error);
+  EXPECT_EQ(result.status, StoreStatus::conflict);
   EXPECT_EQ(result.error_number, ENOTEMPTY);
+  EXPECT_FALSE(result.is_fault());
+  EXPECT_EQ(store_->health().state, StoreState::ready);
   EXPECT_TRUE(fs::exists(path_of(key_) / "foreign"));
   EXPECT_THAT(files(), ::testing::ElementsAre("foreign"));  // no temporary file was left
 }

@@ -60,6 +60,16 @@ TYPED_TEST(RedisClusters, SpreadTheKeysOverTheServers) {
   this->expect_all(*store);
 }
 
+TYPED_TEST(RedisClusters, TellHowFullTheyAreTogether) {
+  for (std::size_t i = 0; i < 3; ++i) {
+    this->cluster().server(i).ask({"CONFIG", "SET", "maxmemory", "64mb"});
+  }
+  const auto store = this->open();
+  this->fill(*store);
+  EXPECT_TRUE(eventually([&] { return store->health().capacity == std::uint64_t{192} << 20; }));
+  EXPECT_GT(store->health().bytes, this->keys_.size() * this->value_.size());
+}
+
 TYPED_TEST(RedisClusters, AreFollowedWhileSlotsMove) {
   const auto store = this->open();
   this->fill(*store);
@@ -108,6 +118,25 @@ TYPED_TEST(RedisClusters, ServeWhatTheyStillHaveWhenAServerDies) {
   }));
   this->expect_all(*store);
   EXPECT_TRUE(eventually([&] { return store->health().state == StoreState::ready; }));
+}
+
+TYPED_TEST(RedisClusters, AnswerForTheServersThatLiveWhileAnotherHangs) {
+  this->fill(*this->open());
+  RedisCluster& cluster = this->cluster();
+  for (std::size_t hung = 0; hung < 3; ++hung) {
+    const auto store = this->open();
+    ASSERT_TRUE(eventually([&] { return store->health().state == StoreState::ready; }));
+    cluster.server(hung).freeze();
+    StoreContext context;  // shorter than it takes the keeper to notice
+    context.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(3);
+    const auto found = store->batch_is_exist(this->keys_, context);
+    cluster.server(hung).thaw();
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      if (cluster.owner_of(this->slot_of(this->keys_[i])) == hung) continue;
+      EXPECT_EQ(to_string(found[i].status), "ok") << hung;
+    }
+    cluster.wait_until_whole();
+  }
 }
 
 TYPED_TEST(RedisClusters, AreFoundThroughAnyServerThatLives) {

@@ -2,6 +2,8 @@
 // B52, B53): every answer is per key, in time, and true.
 #include <atomic>
 #include <csignal>
+#include <fstream>
+#include <sstream>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -25,6 +27,29 @@ StoreContext within(milliseconds time) {
   StoreContext context;
   context.deadline = std::chrono::steady_clock::now() + time;
   return context;
+}
+
+// What has come to connections at that port and was not read yet, as the kernel tells.
+std::uint64_t unread_bytes(int port) {
+  std::ifstream table("/proc/net/tcp");
+  std::uint64_t most = 0;
+  std::string line;
+  std::getline(table, line);
+  while (std::getline(table, line)) {
+    std::istringstream words(line);
+    std::string number;
+    std::string local;
+    std::string remote;
+    std::string state;
+    std::string queues;  // sent:received
+    words >> number >> local >> remote >> state >> queues;
+    const bool is_connection = state == "01";
+    if (!is_connection || std::stoi(local.substr(local.find(':') + 1), nullptr, 16) != port)
+      continue;
+    most = std::max<std::uint64_t>(most,
+                                   std::stoull(queues.substr(queues.find(':') + 1), nullptr, 16));
+  }
+  return most;
 }
 
 class RedisFaults : public ::testing::Test {
@@ -189,16 +214,20 @@ TEST_F(RedisFaults, LeavesTheBuffersOfAnOverdueCallAlone) {
 TEST_F(RedisFaults, NeverStoresHalfAValue) {
   const auto store = make_redis_store(server_.options());
   const Bytes value = pattern(3, 64u << 20);
+  ASSERT_TRUE(eventually([&] { return exists(*store, key_).status == StoreStatus::absent; }));
+  server_.freeze();  // so that the put cannot end before it is left
   std::stop_source leave;
   StoreContext context;
   context.cancel = leave.get_token();
   StoreResult result;
   std::jthread caller([&] { result = put_one(*store, key_, value, PutMode::if_absent, context); });
-  ASSERT_TRUE(eventually([&] { return store->health().state == StoreState::ready; }));
+  ASSERT_TRUE(eventually([&] { return unread_bytes(server_.port()) > 10'000; }));
   leave.request_stop();
   caller.join();
-  const StoreResult found = exists(*store, key_);
-  EXPECT_TRUE(found.status == StoreStatus::absent || found.size == value.size());
+  EXPECT_EQ(result.status, StoreStatus::cancelled);
+  server_.thaw();
+  ASSERT_TRUE(eventually([&] { return !exists(*store, key_).is_fault(); }));
+  EXPECT_EQ(exists(*store, key_).status, StoreStatus::absent);
 }
 
 TEST_F(RedisFaults, AnswersUnavailableWhileTheServerIsBusy) {
@@ -223,6 +252,26 @@ TEST_F(RedisFaults, SurvivesAServerThatTakesNoMoreClients) {
   const auto second = make_redis_store(server_.options());
   EXPECT_EQ(exists(*second, key_).status, StoreStatus::unavailable);
   EXPECT_TRUE(exists(*first, key_).ok());
+}
+
+TEST_F(RedisFaults, UsesTheConnectionsItHasWhenItGetsNoMore) {
+  RedisStoreOptions options = server_.options();
+  options.pool = 8;
+  const auto store = make_redis_store(options);
+  ASSERT_TRUE(put_one(*store, key_, value_).ok());
+  ASSERT_TRUE(eventually([&] { return server_.info("connected_clients") == "3"; }));
+  server_.ask({"CONFIG", "SET", "maxclients", "2"});
+  std::atomic<int> failed{0};
+  {
+    std::vector<std::jthread> threads;
+    for (int thread = 0; thread < 4; ++thread) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < 200; ++i) failed += exists(*store, key_).ok() ? 0 : 1;
+      });
+    }
+  }
+  EXPECT_EQ(failed, 0);
+  EXPECT_EQ(store->health().state, StoreState::ready) << store->health().detail;
 }
 
 // Threads that put and get golden values while `harm` happens; nothing but true answers may come.
@@ -317,6 +366,22 @@ TEST(RedisLogin, WorksWithAPasswordOfAnyCharacters) {
   EXPECT_TRUE(put_one(*mine, key_number(1), pattern(1, 500)).ok());
   const auto elsewhere = factory.create_backend("redis://me:mine@" + host + "?prefix=x:");
   EXPECT_EQ(put_one(*elsewhere, key_number(1), pattern(1, 500)).status, StoreStatus::denied);
+}
+
+TEST(RedisLogin, ThatMayNotReadListsNothingAndSaysSo) {
+  RedisServer server;
+  ASSERT_TRUE(put_one(*make_redis_store(server.options()), key_number(1), pattern(1, 500)).ok());
+  for (const std::string_view forbidden : {"-getrange", "-strlen"}) {
+    server.ask({"ACL", "SETUSER", "me", "reset", "on", ">mine", "~vitrove:*", "+@all", forbidden});
+    RedisStoreOptions options = server.options();
+    options.user = "me";
+    options.password = "mine";
+    const auto store = make_redis_store(options);
+    ListOptions all;
+    all.with_header = true;
+    const StoreResult result = store->list(all, [](const ListedValue&) { return true; }, {});
+    EXPECT_EQ(to_string(result.status), "denied") << forbidden;
+  }
 }
 
 TEST(RedisLogin, IsRefusedWithoutShowingThePassword) {

@@ -50,6 +50,16 @@ class ScriptedServer {
     talks_.clear();
   }
 
+  // A SET is refused as soon as its first bytes are there; what follows on that connection is not
+  // understood, and not even read before read_on().
+  void refuse_puts_early() { is_hasty_ = true; }
+  void read_on() { reads_on_ = true; }
+  bool has_ended() const { return has_ended_; }
+  std::string unread_end() {
+    std::lock_guard lock(mutex_);
+    return unread_end_;
+  }
+
   RedisStoreOptions options() const {
     RedisStoreOptions options;
     options.servers = {{"127.0.0.1", port_}};
@@ -83,6 +93,11 @@ class ScriptedServer {
       const ssize_t count = ::recv(socket.get(), buffer.data(), buffer.size(), 0);
       if (count <= 0) return;
       held.append(buffer.data(), static_cast<std::size_t>(count));
+      if (is_hasty_ && held.find("\r\nSET\r\n") != held.npos) {
+        say(socket.get(), "-ERR no\r\n");
+        keep_the_end(socket.get(), end);
+        return;
+      }
       std::string_view rest = held;
       while (!rest.empty() && builder.feed(rest) == redis::Parsed::complete) {
         Words words;
@@ -94,9 +109,28 @@ class ScriptedServer {
     }
   }
 
+  void keep_the_end(int socket, const std::stop_token& end) {
+    std::string last;
+    while (!end.stop_requested()) {
+      if (!reads_on_ || !is_readable(socket)) {
+        std::this_thread::yield();
+        continue;
+      }
+      std::array<char, 65536> buffer;
+      const ssize_t count = ::recv(socket, buffer.data(), buffer.size(), 0);
+      if (count <= 0) break;
+      last.assign(buffer.data(), static_cast<std::size_t>(count));
+      std::lock_guard lock(mutex_);
+      unread_end_ = last;
+    }
+    has_ended_ = true;
+  }
+
   std::optional<std::string> answer_to(const Words& words) {
     if (words[0] == "PING") return "+PONG\r\n";
-    if (words[0] == "HELLO" || words[0] == "CONFIG") return "-ERR unknown command\r\n";
+    if (words[0] == "HELLO" || words[0] == "CONFIG" || words[0] == "INFO") {
+      return "-ERR unknown command\r\n";
+    }
     return script_(words);
   }
 
@@ -113,6 +147,11 @@ class ScriptedServer {
 
   const Script script_;
   const std::size_t step_;
+  std::atomic<bool> is_hasty_{false};
+  std::atomic<bool> reads_on_{false};
+  std::atomic<bool> has_ended_{false};
+  std::mutex mutex_;
+  std::string unread_end_;
   UniqueFd listener_;
   int port_ = 0;
   std::vector<std::jthread> talks_;
@@ -193,6 +232,18 @@ TEST(HostileRedis, CannotAnswerACommandThatWasNotAsked) {
   }
 }
 
+TEST(HostileRedis, GetsNoCommandInsideAValueThatItRefusedTooEarly) {
+  ScriptedServer server([](const Words&) { return ":5\r\n"; });
+  server.refuse_puts_early();
+  const auto store = make_redis_store(server.options());
+  EXPECT_FALSE(put_one(*store, key_number(1), Bytes(64u << 20)).ok());
+  server.read_on();
+  const StoreResult found = exists(*store, key_number(2));
+  EXPECT_EQ(to_string(found.status), "ok") << "on a connection of its own";
+  EXPECT_TRUE(eventually([&] { return server.has_ended(); }));
+  EXPECT_EQ(server.unread_end().find("STRLEN"), std::string::npos);
+}
+
 TEST(HostileRedis, SpoilsNoAnswerThatCameBefore) {
   // Two answers, then nonsense: the first two stand, the others are faults.
   std::atomic<int> asked{0};
@@ -248,6 +299,29 @@ TEST(HostileRedis, MakesNobodyFollowRedirectsForEver) {
   EXPECT_LT(asked, 20);
 }
 
+TEST(HostileRedis, IsNotAskedForTheMapWhileAnotherServerCanBe) {
+  // Each says that all slots are its own; but one of them is cut off from its cluster.
+  struct Claimant {
+    std::atomic<bool> is_cut_off{false};
+    std::atomic<int> port{0};
+    ScriptedServer server{[this](const Words& words) -> std::optional<std::string> {
+      if (words[0] != "CLUSTER")
+        return is_cut_off ? "-CLUSTERDOWN The cluster is down\r\n" : ":5\r\n";
+      return "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n" + bulk("127.0.0.1") + ":" + std::to_string(port) +
+             "\r\n";
+    }};
+    Claimant() { port = server.options().servers[0].second; }
+  };
+  Claimant one;
+  Claimant other;
+  (one.port < other.port ? one : other).is_cut_off = true;  // the first to be asked
+  RedisStoreOptions options = one.server.options();
+  options.servers.push_back(other.server.options().servers[0]);
+  options.cluster = true;
+  const auto store = make_redis_store(options);
+  EXPECT_TRUE(eventually([&] { return exists(*store, key_number(1)).ok(); }));
+}
+
 TEST(HostileRedis, CannotMakeAListEndlessForACallerWhoLeaves) {
   std::atomic<int> asked{0};
   std::stop_source leave;
@@ -280,6 +354,17 @@ TEST(HostileRedis, CannotListWhatIsNoPage) {
     const StoreResult result = store->list({}, [](const ListedValue&) { return true; }, {});
     EXPECT_EQ(result.status, StoreStatus::io_error) << answer;
   }
+}
+
+TEST(HostileRedis, IsReadyAgainWhenItSaysThatAValueIsThereAlready) {
+  std::atomic<int> asked{0};
+  ScriptedServer server(
+      [&](const Words&) { return asked++ == 0 ? "-OOM no memory\r\n" : "$-1\r\n"; });
+  const auto store = make_redis_store(server.options());
+  EXPECT_EQ(put_one(*store, key_number(1), Bytes(10)).status, StoreStatus::no_space);
+  EXPECT_EQ(store->health().state, StoreState::degraded);
+  EXPECT_TRUE(put_one(*store, key_number(1), Bytes(10)).ok());
+  EXPECT_EQ(store->health().state, StoreState::ready) << store->health().detail;
 }
 
 TEST(HostileRedis, GetsOddAnswersToPutsAndClaimsNotBelieved) {

@@ -88,6 +88,8 @@ TEST(RedisUrl, IsRefusedWhenItMakesNoSense) {
   EXPECT_THAT(refusal("redis://a/-1"), HasSubstr("database"));
   EXPECT_THAT(refusal("redis://a?pool=1"), HasSubstr("pool"));
   EXPECT_THAT(refusal("redis://a?timeout=0s"), HasSubstr("timeout"));
+  EXPECT_THAT(refusal("redis://a?timeout=1000000d"), HasSubstr("longer than an hour"));
+  EXPECT_THAT(refusal("redis://a?connect_timeout=61m"), HasSubstr("longer than an hour"));
   EXPECT_THAT(refusal("redis://a?max_value_bytes=0"), HasSubstr("max_value_bytes"));
   EXPECT_THAT(refusal("redis://user@a"), HasSubstr("password"));
   EXPECT_THAT(refusal("rediss://a?tls_key=/k"), HasSubstr("tls_cert"));

@@ -4,6 +4,7 @@
 #include "stores/redis/errors.h"
 #include "stores/redis/hash_slot.h"
 #include "stores/redis/resp.h"
+#include "stores/redis/server_memory.h"
 #include "stores/redis/slot_ranges.h"
 
 namespace vitrove::redis {
@@ -178,6 +179,25 @@ TEST(RedisSlots, LeaveOutWhatMakesNoSense) {
   EXPECT_EQ((*ranges)[1].server, (Endpoint{"asked", 7002}));
   EXPECT_EQ((*ranges)[2].server, (Endpoint{"asked", 7003}));
   EXPECT_FALSE(parse_slot_ranges(error("ERR This instance has cluster support disabled"), "a"));
+}
+
+TEST(ServerMemory, IsFoundAmongAllElseThatTheServerTells) {
+  const auto memory = parse_server_memory(
+      "# Memory\r\nused_memory_human:1M\r\nused_memory:1048577\r\nused_memory_rss:5\r\n"
+      "maxmemory_human:2M\r\nmaxmemory:2097152\r\nmaxmemory_policy:noeviction\r\n");
+  ASSERT_TRUE(memory);
+  EXPECT_EQ(memory->used, 1'048'577u);
+  EXPECT_EQ(memory->limit, 2'097'152u);
+  EXPECT_EQ(parse_server_memory("used_memory:7")->limit, 0u);
+}
+
+TEST(ServerMemory, IsNothingWhenItIsNotSaid) {
+  for (const char* info :
+       {"", "used_memory", "used_memory:", "used_memory:\r\n", "used_memory:-1\r\n",
+        "used_memory:12k\r\n", "used_memory:99999999999999999999\r\n", "xused_memory:1\r\n",
+        "NOPERM"}) {
+    EXPECT_FALSE(parse_server_memory(info)) << info;
+  }
 }
 
 }  // namespace

@@ -145,7 +145,8 @@ void RedisServer::wait_until_it_answers() const {
       std::ifstream log(directory_.path() / "server.log");
       std::stringstream text;
       text << log.rdbuf();
-      throw std::runtime_error("redis-server has ended (is it installed?): " + text.str());
+      throw std::runtime_error("redis-server has ended (is it in PATH? ./run puts it there): " +
+                               text.str());
     }
     try {
       return !Talk(port_, password_).ask({"PING"}).text.empty();

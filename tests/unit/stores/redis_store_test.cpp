@@ -362,5 +362,27 @@ TEST_F(RedisStore, LetsNoPutDelayAGet) {
   server_.ask({"CLIENT", "UNPAUSE"});
 }
 
+TEST_F(RedisStore, TellsHowFullTheServerIs) {
+  server_.ask({"CONFIG", "SET", "maxmemory", "64mb"});
+  const auto store = open();
+  const Bytes large(std::size_t{8} << 20, std::byte{1});
+  ASSERT_TRUE(put_one(*store, key_, large).ok());
+  EXPECT_TRUE(eventually([&] { return store->health().bytes.value_or(0) > large.size(); }));
+  EXPECT_EQ(store->health().capacity, std::uint64_t{64} << 20);
+  server_.ask({"CONFIG", "SET", "maxmemory", "0"});
+  EXPECT_TRUE(eventually([&] { return !store->health().capacity; })) << "a bound that is no more";
+  EXPECT_TRUE(store->health().bytes);
+}
+
+TEST_F(RedisStore, SaysNothingOfMemoryWhereTheServerDoesNot) {
+  const RedisServer server({"--rename-command", "INFO", "HIDDEN"});
+  const auto store = make_redis_store(server.options());
+  ASSERT_TRUE(put_one(*store, key_, value_).ok());
+  const StoreHealth health = store->health();
+  EXPECT_EQ(health.state, StoreState::ready);
+  EXPECT_FALSE(health.bytes);
+  EXPECT_FALSE(health.capacity);
+}
+
 }  // namespace
 }  // namespace vitrove::testing

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""Stores beside what else gets values from the same engine, both sides in one run.
+
+Redis: GET into page runs beside redis-py with hiredis. (Beside redis-benchmark, with the CPU of both
+clients, it is measured by bench_redis.) Mooncake: GET beside the same call made directly on
+Mooncake's own client. Engines are started here, on ports of their own. Our side is
+`vitrove bench store`; one call at a time on either side.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from local_engines import MOONCAKE, Mooncake, Redis  # noqa: E402
+
+REDIS_PYTHON = ROOT / "build" / "bench-venv" / "bin" / "python"
+SIZES = {"64KiB": 64 << 10, "1MiB": 1 << 20, "8MiB": 8 << 20}
+ROW = "%-42s %10s %-7s %10s %-28s %8s  %-16s %s"
+
+
+def ours(vitrove, url, size, seconds):
+    """Bytes a second of our GETs."""
+    run = subprocess.run(
+        [vitrove, "bench", "store", url, "--size", str(size), "--count", "16", "--time",
+         f"{int(seconds * 1000)}ms", "--json", "--quiet"],
+        stdout=subprocess.PIPE, text=True, check=True)
+    lines = [json.loads(line) for line in run.stdout.splitlines()]
+    (get,) = [line for line in lines if line["op"] == "get"]
+    return get["megabytes_per_second"] * 1e6
+
+
+def theirs(python, program, *arguments):
+    environment = {**os.environ, "MC_TCP_ENABLE_CONNECTION_POOL": "1", "GLOG_minloglevel": "2"}
+    run = subprocess.run([python, ROOT / "bench" / program, *map(str, arguments)], text=True,
+                         capture_output=True, env=environment)
+    if run.returncode != 0:
+        raise SystemExit(f"{program} failed:\n{run.stderr[-2000:]}")
+    return float(run.stdout.split()[-1])
+
+
+class Report:
+    def __init__(self, args):
+        self.args = args
+        self.missed = 0
+        if not args.json:
+            print(ROW % ("name", "ours", "unit", "other", "other is", "ratio", "target", ""))
+
+    def compare(self, name, other_name, target, ours, other):
+        """As bench/harness.h does: in turn, in changing order, the median of the pairs' ratios."""
+        pairs = []
+        for number in range(self.args.pairs):
+            if number % 2 == 0:
+                pairs.append((ours(), other()))
+            else:
+                its = other()
+                pairs.append((ours(), its))
+        mine, its = (statistics.median(side) / 1e9 for side in zip(*pairs))
+        ratio = statistics.median(a / b for a, b in pairs)
+        self.print(name, mine, its, other_name, ratio, target)
+
+    def print(self, name, mine, its, other_name, ratio, target):
+        ok = ratio >= target
+        self.missed += not ok
+        text = f"ratio >= {target:g}"
+        if self.args.json:
+            print(json.dumps({"name": name, "unit": "GB/s", "ours": mine, "other": its,
+                              "other_name": other_name, "ratio": ratio, "target": text, "ok": ok}),
+                  flush=True)
+        else:
+            print(ROW % (name, f"{mine:.4g}", "GB/s", f"{its:.4g}", other_name, f"{ratio:.4g}",
+                         text, "ok" if ok else "MISSED"), flush=True)
+
+
+def measure_redis(args, folder, report, sizes):
+    subprocess.run([ROOT / "scripts" / "setup_bench.sh"], check=True, stdout=sys.stderr)
+    with Redis(folder) as redis:
+        for name, size in sizes.items():
+            report.compare(name, "redis-py with hiredis", 2,
+                           lambda: ours(args.vitrove, redis.url, size, args.seconds),
+                           lambda: theirs(REDIS_PYTHON, "redis_get.py", redis.port, size,
+                                          args.seconds))
+
+
+def measure_mooncake(args, folder, report, sizes):
+    with Mooncake(folder) as mooncake:
+        master = f"127.0.0.1:{mooncake.port}"
+        for name, size in sizes.items():
+            report.compare(name, "Mooncake's own client", 0.95,
+                           lambda: ours(args.vitrove, mooncake.url, size, args.seconds),
+                           lambda: theirs(MOONCAKE / "bin" / "python", "mooncake_get.py", master,
+                                          size, args.seconds))
+
+
+def run(args, folder):
+    report = Report(args)
+    for engine, measure in (("redis", measure_redis), ("mooncake", measure_mooncake)):
+        named = {f"{engine}_get/{label}/python": size for label, size in SIZES.items()}
+        wanted = {name: size for name, size in named.items() if args.only in name}
+        if wanted:
+            measure(args, folder / engine, report, wanted)
+    return report.missed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--vitrove", type=Path, required=True)
+    parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    parser.add_argument("--pairs", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=2, help="of each side of a pair")
+    parser.add_argument("--only", default="", help="measurements whose name holds it")
+    parser.add_argument("--check", action="store_true", help="a missed target is exit code 1")
+    args = parser.parse_args()
+    args.vitrove = args.vitrove.resolve()
+    with tempfile.TemporaryDirectory(prefix="vitrove-bench-") as folder:
+        missed = run(args, Path(folder))
+    return 1 if args.check and missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

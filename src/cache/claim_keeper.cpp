@@ -1,0 +1,187 @@
+#include "cache/claim_keeper.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <list>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "base/stoppable_wait.h"
+
+namespace vitrove {
+namespace {
+
+using Clock = LaneCall::Clock;
+
+// What releases get in all when the controller ends; the ttl does the rest.
+constexpr std::chrono::milliseconds last_words{200};
+
+}  // namespace
+
+struct ClaimState {
+  struct Held {
+    std::uint64_t id = 0;
+    std::shared_ptr<const ClaimKeeper::Claimed> claimed;  // shared with the call that renews it
+    Clock::time_point next_renewal;
+    ClaimOutcome outcome = ClaimOutcome::not_stored;
+  };
+  using List = std::list<Held>;
+
+  ClaimState(std::chrono::milliseconds claim_ttl, std::chrono::microseconds call_timeout)
+      : ttl(std::max(claim_ttl, std::chrono::milliseconds(1))), timeout(call_timeout) {}
+
+  const std::chrono::milliseconds ttl;
+  const std::chrono::microseconds timeout;
+
+  std::mutex mutex;
+  std::condition_variable_any changed;
+  std::uint64_t last_id = 0;
+  List held;
+  List releasing;
+  List calling;  // the one that the store is asked about just now
+
+  Clock::duration renewal_interval() const { return ttl / 3; }
+
+  // The following are called under the mutex.
+  List::iterator due(Clock::time_point now) {
+    return std::ranges::find_if(held, [&](const Held& one) { return one.next_renewal <= now; });
+  }
+  Clock::time_point next_due() const {
+    auto next = Clock::time_point::max();
+    for (const Held& one : held) next = std::min(next, one.next_renewal);
+    return next;
+  }
+  bool is_idle() const { return held.empty() && releasing.empty() && calling.empty(); }
+};
+
+ClaimHold& ClaimHold::operator=(ClaimHold&& other) noexcept {
+  if (this != &other) {
+    let_go();
+    state_ = std::move(other.state_);
+    id_ = other.id_;
+    tier_ = other.tier_;
+    outcome_ = other.outcome_;
+  }
+  return *this;
+}
+
+void ClaimHold::let_go() noexcept {
+  const auto state = std::exchange(state_, nullptr);
+  if (state == nullptr) return;
+  std::lock_guard lock(state->mutex);
+  const auto is_ours = [&](const ClaimState::Held& one) { return one.id == id_; };
+  const auto place = std::ranges::find_if(state->held, is_ours);
+  if (place == state->held.end()) return;  // lost, or let go by a flush
+  place->outcome = outcome_;
+  state->releasing.splice(state->releasing.end(), state->held, place);
+  state->changed.notify_all();
+}
+
+// The keeper's thread, for as long as there is a keeper.
+class ClaimUpkeep final : public LaneCall {
+ public:
+  explicit ClaimUpkeep(std::shared_ptr<ClaimState> state) : state_(std::move(state)) {}
+
+  void run(const std::stop_token& shutdown) noexcept override {
+    set_deadline(Clock::time_point::min());  // idle is no reason to wait for it
+    std::unique_lock lock(state_->mutex);
+    while (!shutdown.stop_requested()) {
+      // Also up again when there is something to do before that.
+      const auto due_by = state_->next_due();
+      wait_until(state_->changed, lock, shutdown, due_by,
+                 [&] { return !state_->releasing.empty() || state_->next_due() < due_by; });
+      if (shutdown.stop_requested()) break;
+      if (!state_->releasing.empty()) {
+        release_one(lock, Clock::now() + state_->timeout, shutdown);
+      } else if (const auto due = state_->due(Clock::now()); due != state_->held.end()) {
+        renew(lock, due, shutdown);
+      }
+    }
+    const auto end = Clock::now() + std::min<Clock::duration>(last_words, state_->timeout);
+    while (!state_->releasing.empty() && Clock::now() < end) release_one(lock, end, {});
+  }
+
+ private:
+  StoreContext context_until(Clock::time_point deadline, const std::stop_token& cancel) {
+    set_deadline(deadline);
+    StoreContext context;
+    context.deadline = deadline;
+    context.cancel = cancel;
+    return context;
+  }
+
+  // Not tried again: the ttl ends what could not be released.
+  void release_one(std::unique_lock<std::mutex>& lock, Clock::time_point deadline,
+                   const std::stop_token& cancel) {
+    auto& calling = state_->calling;
+    calling.splice(calling.end(), state_->releasing, state_->releasing.begin());
+    const auto& [key, model, number, tier, token] = *calling.front().claimed;
+    const ClaimOutcome outcome = calling.front().outcome;
+    lock.unlock();
+    tier->release(key, token, outcome, context_until(deadline, cancel));
+    set_deadline(Clock::time_point::min());
+    lock.lock();
+    calling.clear();
+    state_->changed.notify_all();
+  }
+
+  // What is let go meanwhile is released afterwards: the list keeps it where it can be found.
+  void renew(std::unique_lock<std::mutex>& lock, ClaimState::List::iterator due,
+             const std::stop_token& cancel) {
+    due->next_renewal = Clock::now() + state_->renewal_interval();
+    const std::uint64_t id = due->id;
+    const auto claimed = due->claimed;
+    lock.unlock();
+    const auto context = context_until(Clock::now() + state_->timeout, cancel);
+    const StoreResult result =
+        claimed->tier->renew(claimed->key, claimed->token, state_->ttl, context);
+    set_deadline(Clock::time_point::min());
+    lock.lock();
+    if (result.status != StoreStatus::conflict) return;
+    // Another has it: there is nothing left to hold.
+    std::erase_if(state_->held, [&](const ClaimState::Held& one) { return one.id == id; });
+    state_->changed.notify_all();
+  }
+
+  const std::shared_ptr<ClaimState> state_;
+};
+
+ClaimKeeper::ClaimKeeper(std::chrono::milliseconds ttl, std::chrono::microseconds timeout)
+    : state_(std::make_shared<ClaimState>(ttl, timeout)), lane_(1, 1) {
+  lane_.submit(std::make_shared<ClaimUpkeep>(state_));
+}
+
+ClaimKeeper::~ClaimKeeper() { shut_down(); }
+
+std::chrono::milliseconds ClaimKeeper::ttl() const { return state_->ttl; }
+
+ClaimHold ClaimKeeper::hold(Claimed claimed) {
+  const std::size_t tier = claimed.tier_number;
+  auto shared = std::make_shared<const Claimed>(std::move(claimed));
+  std::lock_guard lock(state_->mutex);
+  const std::uint64_t id = ++state_->last_id;
+  state_->held.push_back(
+      {id, std::move(shared), Clock::now() + state_->renewal_interval(), ClaimOutcome::not_stored});
+  state_->changed.notify_all();
+  return {state_, id, tier};
+}
+
+void ClaimKeeper::let_go(const std::function<bool(const Claimed&)>& which) {
+  std::lock_guard lock(state_->mutex);
+  for (auto one = state_->held.begin(); one != state_->held.end();) {
+    const auto next = std::next(one);
+    if (which(*one->claimed)) state_->releasing.splice(state_->releasing.end(), state_->held, one);
+    one = next;
+  }
+  state_->changed.notify_all();
+}
+
+bool ClaimKeeper::wait_idle(Clock::time_point deadline) {
+  std::unique_lock lock(state_->mutex);
+  return state_->changed.wait_until(lock, deadline, [this] { return state_->is_idle(); });
+}
+
+void ClaimKeeper::shut_down() { lane_.shut_down(Clock::now() + 2 * last_words); }
+
+}  // namespace vitrove

@@ -1,0 +1,137 @@
+// FillTicket::claim(): one encode in the whole cluster.
+#include <algorithm>
+#include <condition_variable>
+#include <utility>
+
+#include "base/stoppable_wait.h"
+#include "cache/controller_impl.h"
+
+namespace vitrove {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+constexpr auto first_pause = 5ms;
+constexpr auto longest_pause = 200ms;
+// How long to wait for another's encode: of a model that has not encoded here yet, at least, and in
+// all. Beyond that it is quicker to do it oneself.
+constexpr auto wait_unknown = 10s;
+constexpr auto least_wait = 2s;
+constexpr auto longest_wait = 60s;
+constexpr int encodes_waited = 4;
+
+[[noreturn]] void leave(const RequestContext& context) {
+  if (context.cancel.stop_requested()) {
+    throw Error(ErrorCode::cancelled, "the request was cancelled");
+  }
+  throw Error(ErrorCode::deadline_exceeded, "the request took too long");
+}
+
+// Nobody wakes the waiter: the news is another process's.
+void pause_until(Clock::time_point end, const RequestContext& context) {
+  std::mutex mutex;
+  std::condition_variable_any never;
+  std::unique_lock lock(mutex);
+  wait_until(never, lock, context.cancel, std::min(end, context.deadline), [] { return false; });
+  if (context.cancel.stop_requested() || Clock::now() >= context.deadline) leave(context);
+}
+
+// Half of what is left is for encoding it oneself.
+Clock::time_point end_of_wait(Clock::duration limit, const RequestContext& context) {
+  const auto now = Clock::now();
+  if (context.deadline == Clock::time_point::max()) return now + limit;
+  return now + std::min<Clock::duration>(limit, (context.deadline - now) / 2);
+}
+
+}  // namespace
+
+std::optional<std::size_t> EmbeddingCacheController::Impl::claim_tier(
+    const FillTicket::State& ticket) const {
+  const ValueExpectation& item = ticket.expected;
+  const auto& flushes = core->flushes();
+  const auto started = ticket.lead.flight().started;
+  if (flushes.flushed_since(started, item.model_fingerprint, FlushLog::Side::stores)) {
+    return std::nullopt;
+  }
+  std::optional<std::uint64_t> bytes;
+  if (item.rows) {
+    bytes = value_header_size + std::uint64_t{*item.rows} * item.dim * element_size(item.dtype);
+  }
+  return claims.tier_for(item.key, bytes);
+}
+
+Clock::duration EmbeddingCacheController::Impl::claim_wait_limit(const Digest256& model) const {
+  const auto cost = encode_costs.expected(model);
+  if (!cost) return wait_unknown;
+  return std::clamp<Clock::duration>(encodes_waited * *cost, least_wait, longest_wait);
+}
+
+std::optional<FillTicket::ClaimResult> FillTicket::State::look_again(
+    LookupBudget& budget, const RequestContext& context) {
+  LookupItem item{std::move(lead), WantedValue::of(expected), {}};
+  impl.lookup.run({&item, 1}, budget, context);
+  if (!item.entry) {
+    lead = std::move(item.lead);
+    return std::nullopt;
+  }
+  claim.was_stored();
+  claim.let_go();
+  count_hit(*item.entry, item.source == Source::local ? LookupResult::local : LookupResult::store);
+  return ClaimResult{Claim::served, ControllerAccess::view(std::move(item.entry)), item.source};
+}
+
+FillTicket::ClaimResult FillTicket::State::wait_for_other(std::size_t tier,
+                                                          const RequestContext& context) {
+  auto& desk = impl.claims;
+  const auto end = end_of_wait(impl.claim_wait_limit(expected.model_fingerprint), context);
+  for (Clock::duration pause = first_pause; Clock::now() < end;
+       pause = std::min<Clock::duration>(2 * pause, longest_pause)) {
+    pause_until(std::min(end, Clock::now() + pause), context);
+    if (!impl.claim_tier(*this)) return {};  // a flush came: what is encoded now is for us alone
+    LookupBudget budget = impl.budget(context);
+    auto found = look_again(budget, context);
+    if (!found) {
+      const auto answer = desk.ask(tier, expected, budget, context, claim);
+      if (answer == ClaimDesk::Answer::taken) continue;
+      if (answer == ClaimDesk::Answer::unknown) {
+        desk.count(ClaimDesk::Result::failed);
+        return {};
+      }
+      // Whoever let it go may have stored the value since we looked.
+      found = look_again(budget, context);
+    }
+    desk.count(found ? ClaimDesk::Result::waited : ClaimDesk::Result::won);
+    return found ? std::move(*found) : ClaimResult{};
+  }
+  desk.count(ClaimDesk::Result::expired);
+  return {};
+}
+
+FillTicket::ClaimResult FillTicket::claim(const RequestContext& context, bool wait) {
+  State& state = *state_;
+  auto& impl = state.impl;
+  if (!state.lead || state.claim) return {};
+  const auto tier = impl.claim_tier(state);
+  if (!tier) return {};
+  if (context.cancel.stop_requested()) leave(context);
+  LookupBudget budget = impl.budget(context, state.spent);
+  const auto answer = impl.claims.ask(*tier, state.expected, budget, context, state.claim);
+  if (answer == ClaimDesk::Answer::taken) {
+    if (!wait) return {Claim::claimed_elsewhere, {}, Source::store};
+    return state.wait_for_other(*tier, context);
+  }
+  if (answer == ClaimDesk::Answer::unknown) {
+    state.spent += budget.spent();
+    if (context.cancel.stop_requested() || Clock::now() >= context.deadline) leave(context);
+    impl.claims.count(ClaimDesk::Result::failed);
+    return {};
+  }
+  auto found = state.look_again(budget, context);
+  state.spent += budget.spent();
+  if (found) return std::move(*found);
+  impl.claims.count(ClaimDesk::Result::won);
+  return {};
+}
+
+}  // namespace vitrove

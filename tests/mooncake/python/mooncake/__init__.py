@@ -1,0 +1,1 @@
+"""A "wheel" of ours, for tests of the helper without a cluster."""
