@@ -41,9 +41,8 @@ class FfmpegSource {
 
   const AVStream& stream() const { return *stream_; }
   MediaFormat format() const { return format_; }
-  double seconds_of(std::int64_t ticks) const {
-    return static_cast<double>(ticks) * av_q2d(stream_->time_base);
-  }
+  double seconds_of(double ticks) const { return ticks * av_q2d(stream_->time_base); }
+  double seconds_of(std::int64_t ticks) const { return seconds_of(static_cast<double>(ticks)); }
   // By the word of the container; 0 when it does not say.
   double declared_seconds() const;
 
