@@ -23,9 +23,9 @@ constexpr std::uint32_t highest_rate = 384'000;
 constexpr double margin_seconds = 1.0;
 
 // What a codec and a resampler keep, generously.
-constexpr std::uint64_t scratch_bytes = std::uint64_t{4} << 20;
+constexpr std::uint64_t codec_bytes = std::uint64_t{4} << 20;
 // A packet, its samples of one byte as two or four, and as floats before and in the resampler.
-constexpr std::uint64_t scratch_per_packet_byte = 16;
+constexpr std::uint64_t bytes_per_packet_byte = 16;
 
 class AudioJob {
  public:
@@ -48,9 +48,8 @@ class AudioJob {
     const MediaShape shape{.work_pixels = most_samples_,  // a sample is about a pixel's work
                            .samples = most_samples_};
     const FilterShape filters(source_rate_, rate_);
-    job_.reserve_for(
-        shape, most_samples_ * sizeof(float),
-        filters.table_bytes() + scratch_bytes + scratch_per_packet_byte * largest_packet_);
+    job_.reserve_for(shape, most_samples_ * sizeof(float),
+                     filters.table_bytes() + codec_bytes + bytes_per_packet_byte * largest_packet_);
     Resampler resampler(filters);
     resampler.output().reserve(most_samples_);
     read_samples(resampler);
@@ -77,7 +76,7 @@ class AudioJob {
         static_cast<std::uint32_t>(std::max(source.stream().codecpar->ch_layout.nb_channels, 1));
     const double declared = source.declared_seconds();
     check_length(declared);
-    const Packet packet = make_packet();
+    const FfmpegPacket packet = make_packet();
     while (source.read(*packet)) {
       note(source, *packet);
       check_length(seconds_);

@@ -22,14 +22,14 @@ namespace vitrove {
 struct FreePacket {
   void operator()(AVPacket* packet) const { av_packet_free(&packet); }
 };
-using Packet = std::unique_ptr<AVPacket, FreePacket>;
-Packet make_packet();
+using FfmpegPacket = std::unique_ptr<AVPacket, FreePacket>;
+FfmpegPacket make_packet();
 
 struct FreeFrame {
   void operator()(AVFrame* frame) const { av_frame_free(&frame); }
 };
-using Frame = std::unique_ptr<AVFrame, FreeFrame>;
-Frame make_frame();
+using FfmpegFrame = std::unique_ptr<AVFrame, FreeFrame>;
+FfmpegFrame make_frame();
 
 class FfmpegSource {
  public:

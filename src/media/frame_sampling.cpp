@@ -65,7 +65,7 @@ FrameSurvey survey_frames(FfmpegSource& source, std::uint64_t max_frames) {
   std::int64_t first = INT64_MAX;
   std::int64_t last = INT64_MIN;
   std::int64_t last_duration = 0;
-  const Packet packet = make_packet();
+  const FfmpegPacket packet = make_packet();
   while (source.read(*packet)) {
     if ((packet->flags & AV_PKT_FLAG_DISCARD) != 0) continue;  // cut off by an edit list
     survey.largest_packet =

@@ -10,10 +10,10 @@
 namespace vitrove {
 namespace {
 
-constexpr std::uint64_t most = std::uint64_t{1} << 62;  // more is not told apart
-constexpr int deepest_picture = 8;                      // pictures made of pictures
+constexpr std::uint64_t beyond_all = std::uint64_t{1} << 62;  // more is not told apart
+constexpr int deepest_picture = 8;                            // pictures made of pictures
 
-std::uint64_t sum(std::uint64_t a, std::uint64_t b) { return std::min(most, a + b); }
+std::uint64_t sum(std::uint64_t a, std::uint64_t b) { return std::min(beyond_all, a + b); }
 
 struct Configuration {
   enum class Codec : std::uint8_t { other, hevc, av1 };
@@ -193,7 +193,7 @@ class HeifItems {
     const std::vector<std::byte> data = data_of(item);
     if (is_hevc) largest = larger(largest, hevc_size(data));
     if (is_av1) largest = larger(largest, av1_size(data));
-    return std::min(most, largest.pixels());
+    return std::min(beyond_all, largest.pixels());
   }
 
   std::vector<std::byte> data_of(const Item& item) const {
@@ -210,9 +210,9 @@ class HeifItems {
   // NOLINTNEXTLINE(misc-no-recursion): no deeper than `deepest_picture`
   std::uint64_t work_of(Item& item, int depth) {
     if (item.is_counted) return item.work_pixels;
-    if (depth >= deepest_picture) return most;
+    if (depth >= deepest_picture) return beyond_all;
     item.is_counted = true;
-    item.work_pixels = most;
+    item.work_pixels = beyond_all;
     std::uint64_t work = item.coded_pixels;
     for (const std::uint64_t id : item.made_of) work = sum(work, work_of(items_[id], depth + 1));
     item.work_pixels = work;
