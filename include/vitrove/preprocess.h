@@ -9,6 +9,9 @@
 // make the same key (B22); run() reads nothing else. Unknown parameters and wrong types are
 // invalid_argument (400) naming them; so are sizes beyond PreprocessLimits.
 //
+// A family takes pictures, clips or sounds, or several of them. The functions of a modality that it
+// does not take throw Error{unsupported_format}; what resolve() accepted, they take.
+//
 // Immutable after construction, thread-safe.
 #pragma once
 
@@ -23,12 +26,14 @@
 #include <variant>
 #include <vector>
 
+#include "vitrove/audio.h"
 #include "vitrove/digest.h"
 #include "vitrove/embedding_key.h"
 #include "vitrove/media.h"
 #include "vitrove/params.h"
 #include "vitrove/side_data.h"
 #include "vitrove/types.h"
+#include "vitrove/video.h"
 
 namespace vitrove {
 
@@ -79,9 +84,24 @@ class Preprocessor {
   // `params` come from this object's resolve().
   virtual PreprocessedItem run(const RgbImage& image, const ResolvedParams& params) const = 0;
 
+  // Clips: which frames to decode, what is needed beside them, and what is made of them.
+  virtual VideoSampling video_sampling(const ResolvedParams& params) const;
+  virtual std::uint64_t video_bytes_beside(const MediaShape& shape,
+                                           const ResolvedParams& params) const;
+  virtual PreprocessedItem run_video(const VideoClip& clip, const ResolvedParams& params) const;
+
+  // Sounds: the rate to resample to, and the same.
+  virtual std::uint32_t audio_rate(const ResolvedParams& params) const;
+  virtual std::uint64_t audio_bytes_beside(std::uint64_t samples,
+                                           const ResolvedParams& params) const;
+  virtual PreprocessedItem run_audio(const AudioClip& clip, const ResolvedParams& params) const;
+
   // One integer, raised whenever the bytes of the tensors may change.
   virtual std::vector<PipelineVersion> versions() const = 0;
 };
+
+// The error for a modality that a family does not take.
+[[noreturn]] void throw_no_such_modality(std::string_view family, Modality modality);
 
 // `overrides` is what --mm-process-config takes: a JSON object {"image": {...}, "video": {...},
 // "audio": {...}} whose parameters replace the file's, or empty. Throws Error{not_found} when the
@@ -96,8 +116,11 @@ std::unique_ptr<Preprocessor> make_preprocessor(std::string_view config_json,
                                                 std::string_view overrides = {},
                                                 const PreprocessLimits& limits = {});
 
-// Keeps the decoded pixels as they are: one uint8 tensor "pixels" of shape [height, width, 3]. For
-// encoders that want the picture itself, such as the stub. Takes no parameters.
-std::unique_ptr<Preprocessor> make_raw_preprocessor();
+// Keeps what was decoded as it is: one uint8 tensor "pixels" of shape [height, width, 3] or, for a
+// clip, [frames, height, width, 3]; for a sound one float32 tensor "samples" of shape [samples], at
+// 16 kHz. For encoders that want the media themselves, such as the stub. Takes no parameters but
+// those of frame sampling (video.h): fps, num_frames, min_frames, max_frames; `video_defaults` is a
+// JSON object of them, or empty.
+std::unique_ptr<Preprocessor> make_raw_preprocessor(std::string_view video_defaults = {});
 
 }  // namespace vitrove

@@ -57,7 +57,7 @@ std::vector<float> to_planes(const RgbImage& image, const Placement& placement,
 }  // namespace
 
 ResolvedParams ImageProcessor::resolve(Modality modality, std::string_view kwargs) const {
-  require_supported(modality);
+  if (modality != Modality::image) throw_no_such_modality(family_.name, modality);
   ImageParams params = params_;
   apply_json(parse_object(kwargs, "mm_processor_kwargs"), ParamSource::request, family_, params);
   check_params(params, limits_);

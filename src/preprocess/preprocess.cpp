@@ -42,6 +42,36 @@ nlohmann::json image_overrides(std::string_view text) {
 
 }  // namespace
 
+void throw_no_such_modality(std::string_view family, Modality modality) {
+  throw Error(ErrorCode::unsupported_format, "preprocessing of the family " + std::string(family) +
+                                                 " does not take " +
+                                                 std::string(to_string(modality)));
+}
+
+VideoSampling Preprocessor::video_sampling(const ResolvedParams&) const {
+  throw_no_such_modality(family(), Modality::video);
+}
+
+std::uint64_t Preprocessor::video_bytes_beside(const MediaShape&, const ResolvedParams&) const {
+  throw_no_such_modality(family(), Modality::video);
+}
+
+PreprocessedItem Preprocessor::run_video(const VideoClip&, const ResolvedParams&) const {
+  throw_no_such_modality(family(), Modality::video);
+}
+
+std::uint32_t Preprocessor::audio_rate(const ResolvedParams&) const {
+  throw_no_such_modality(family(), Modality::audio);
+}
+
+std::uint64_t Preprocessor::audio_bytes_beside(std::uint64_t, const ResolvedParams&) const {
+  throw_no_such_modality(family(), Modality::audio);
+}
+
+PreprocessedItem Preprocessor::run_audio(const AudioClip&, const ResolvedParams&) const {
+  throw_no_such_modality(family(), Modality::audio);
+}
+
 std::string_view Tensor::dtype() const {
   constexpr std::array<std::string_view, 3> names{"float32", "int64", "uint8"};
   return names[data.index()];

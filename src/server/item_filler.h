@@ -9,13 +9,17 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <utility>
 #include <vector>
 
 #include "server/decode_turns.h"
 #include "server/encode_service.h"
 #include "server/model_slot.h"
+#include "vitrove/audio.h"
 #include "vitrove/media.h"
 #include "vitrove/memory_budget.h"
+#include "vitrove/preprocess.h"
+#include "vitrove/video.h"
 
 namespace vitrove {
 
@@ -54,7 +58,14 @@ class ItemFiller {
   std::shared_ptr<const PreprocessedItem> preprocess(ModelSlot& slot, const PreparedItem& item,
                                                      const RequestContext& context);
 
-  ImageLimits limits_;
+  // The lease covers the tensors, and what was needed to make them.
+  std::pair<PreprocessedItem, MemoryLease> decode_and_run(const Preprocessor& preprocessor,
+                                                          const PreparedItem& item,
+                                                          const DecodeContext& context) const;
+
+  ImageLimits image_limits_;
+  VideoLimits video_limits_;
+  AudioLimits audio_limits_;
   std::shared_ptr<MemoryBudget> budget_;
   DecodeTurns turns_;
 };
