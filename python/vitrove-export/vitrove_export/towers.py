@@ -38,8 +38,9 @@ def load_source(directory):
     tower = make_tower(family, getattr(config, "vision_config", config))
     try:
         tower.load_state_dict(tower_weights(directory, family.weights), assign=True)
-    except RuntimeError as error:
-        raise ExportError(f"the checkpoint does not fit its config.json: {error}") from error
+    except RuntimeError as error:  # many lines: each tensor that is missing, unexpected or of another shape
+        what = " ".join(str(error).split())[:400]
+        raise ExportError(f"the checkpoint does not fit its config.json: {what}") from error
     return Source(family, model_type, tower.config, tower)
 
 
