@@ -30,6 +30,8 @@ namespace vitrove {
 struct AudioLimits {
   std::uint64_t max_item_bytes = std::uint64_t{64} << 20;
   double max_seconds = 3600.0;
+  // As they are in the file, over all channels: more than an hour of 48 kHz stereo.
+  std::uint64_t max_samples = 400'000'000;
 };
 
 struct AudioClip {

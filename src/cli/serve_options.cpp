@@ -168,6 +168,18 @@ void add_media_options(CLI::App& app, ServerConfig& config) {
       ->capture_default_str()
       ->check(CLI::PositiveNumber)
       ->group(group);
+  app.add_option("--max-audio-samples", config.max_audio_samples,
+                 "samples of one sound as they are in the file, over all channels")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber)
+      ->group(group);
+  add_bytes(app, "--max-decode-bytes", config.max_decode_bytes,
+            "media being decoded and tensors that wait for the encoder, over all requests; what "
+            "finds no room waits")
+      ->group(group);
+  add_bytes(app, "--max-request-bytes", config.max_request_bytes,
+            "all items of one request together, as received")
+      ->group(group);
   app.add_option("--max-items", config.max_items, "items in one request")
       ->capture_default_str()
       ->check(CLI::Range(1U, 65536U))

@@ -30,7 +30,7 @@ Number read(std::span<const std::byte> bytes, std::size_t at) {
   return load_le<Number>(bytes.data() + at);
 }
 
-[[noreturn]] void throw_unknown_kind() {
+[[noreturn]] void throw_unknown_bmp() {
   throw Error(ErrorCode::unsupported_format, "this kind of bmp is not supported");
 }
 
@@ -77,7 +77,7 @@ void set_kind(const RawHeader& raw, BmpHeader& header) {
                          raw.compression == alpha_fields)) {
     header.kind = BmpPixels::masked;
   } else {
-    throw_unknown_kind();
+    throw_unknown_bmp();
   }
 }
 

@@ -18,7 +18,7 @@ constexpr std::uint32_t bmp_version = 1;
 constexpr std::uint32_t tiff_version = 1;
 constexpr std::uint32_t heif_version = 1;
 
-void check_format(MediaFormat format) {
+void check_image_format(MediaFormat format) {
   if (is_decodable(format, Modality::image)) return;
   constexpr const char* supported = " (supported: jpeg, png, webp, gif, bmp, tiff, avif, heic)";
   if (format == MediaFormat::unknown) {
@@ -145,7 +145,7 @@ DecodedImage decode_image(std::span<const std::byte> bytes, const ImageLimits& l
                           const DecodeContext& context) {
   check_item_bytes(bytes, limits.max_item_bytes);
   const MediaFormat format = sniff(bytes);
-  check_format(format);
+  check_image_format(format);
   DecodeJob job(limits, context);
   job.check_time();
   try {

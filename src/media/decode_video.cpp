@@ -16,7 +16,7 @@
 namespace vitrove {
 namespace {
 
-constexpr std::uint32_t version = 1;
+constexpr std::uint32_t video_version = 1;
 
 // Pictures that a decoder keeps to predict others from, and three planes of at most 16 bits.
 constexpr std::uint64_t reference_frames = 20;
@@ -50,7 +50,7 @@ Orientation orientation_of(const AVStream& stream) {
 }
 
 std::string with_unit(double value, const char* unit) {
-  const auto rounded = static_cast<std::uint64_t>(std::ceil(std::min(value, 1e15)));
+  const auto rounded = static_cast<std::uint64_t>(std::ceil(std::min(1e15, value)));
   return std::to_string(rounded) + " " + unit;
 }
 
@@ -126,7 +126,8 @@ class VideoJob {
     FfmpegSource source(bytes_, format_, AVMEDIA_TYPE_VIDEO, job);
     check_frame_size(source, job);
     const Orientation orientation = orientation_of(source.stream());
-    const std::uint64_t frame_bytes = reserve(job, source, orientation, places);
+    const std::uint64_t packet_bytes = 2 * survey.largest_packet;  // and a decoder's copy
+    const std::uint64_t frame_bytes = reserve(job, source, orientation, places, packet_bytes);
 
     FfmpegDecoder decoder(source, static_cast<std::int64_t>(limits_.max_frame_pixels));
     DecodedVideo decoded;
@@ -143,7 +144,7 @@ class VideoJob {
 
   // The bytes of the frames that will be kept.
   static std::uint64_t reserve(DecodeJob& job, const FfmpegSource& source, Orientation orientation,
-                               std::span<const std::uint64_t> places) {
+                               std::span<const std::uint64_t> places, std::uint64_t packet_bytes) {
     const auto width = static_cast<std::uint32_t>(source.stream().codecpar->width);
     const auto height = static_cast<std::uint32_t>(source.stream().codecpar->height);
     const std::uint64_t pixels = std::uint64_t{width} * height;
@@ -153,7 +154,8 @@ class VideoJob {
                            .frames = places.size(),
                            .work_pixels = pixels * (places.back() + 1)};
     const std::uint64_t frame_bytes = 3 * pixels * places.size();
-    job.reserve_for(shape, frame_bytes, pixels * reference_frames * reference_pixel_bytes);
+    job.reserve_for(shape, frame_bytes,
+                    pixels * reference_frames * reference_pixel_bytes + packet_bytes);
     return frame_bytes;
   }
 
@@ -161,16 +163,16 @@ class VideoJob {
                    std::span<const std::uint64_t> places, Orientation orientation,
                    VideoClip& clip) {
     std::optional<RgbConverter> converter;
-    std::optional<std::int64_t> start;
+    std::optional<double> start;  // in ticks; as doubles no difference is too large
     frames_seen_ = 0;
     while (const AVFrame* frame = decoder.next()) {
       check_frame(*frame, source, converter);
-      const std::int64_t time = frame->best_effort_timestamp;
-      if (!start && time != AV_NOPTS_VALUE) start = time;
+      const bool is_timed = frame->best_effort_timestamp != AV_NOPTS_VALUE;
+      const auto time = static_cast<double>(frame->best_effort_timestamp);
+      if (!start && is_timed) start = time;
       // A place may stand there twice when there are few frames.
       while (clip.frames.size() < places.size() && places[clip.frames.size()] == frames_seen_) {
         clip.frames.push_back(make_upright(converter->convert(*frame), orientation));
-        const bool is_timed = start && time != AV_NOPTS_VALUE;
         clip.timestamps.push_back(is_timed ? source.seconds_of(time - *start) : 0.0);
       }
       ++frames_seen_;
@@ -196,7 +198,7 @@ class VideoJob {
   std::uint64_t frames_seen_ = 0;
 };
 
-void check_format(MediaFormat format) {
+void check_video_format(MediaFormat format) {
   if (is_decodable(format, Modality::video)) return;
   throw Error(ErrorCode::unsupported_format,
               std::string(to_string(format)) +
@@ -209,8 +211,10 @@ DecodedVideo decode_video(std::span<const std::byte> bytes, const VideoSampling&
                           const VideoLimits& limits, const DecodeContext& context) {
   check_item_bytes(bytes, limits.max_item_bytes);
   const MediaFormat format = sniff(bytes);
-  check_format(format);
-  if (format == MediaFormat::mp4 || format == MediaFormat::quicktime) check_iso_tables(bytes);
+  check_video_format(format);
+  if (format == MediaFormat::mp4 || format == MediaFormat::quicktime) {
+    check_iso_tables(bytes, format);
+  }
   if (format == MediaFormat::webm) check_matroska_end(bytes);
   try {
     return VideoJob(bytes, format, sampling, limits, context).run();
@@ -219,6 +223,6 @@ DecodedVideo decode_video(std::span<const std::byte> bytes, const VideoSampling&
   }
 }
 
-PipelineVersion video_decoder_version() { return {"video", version}; }
+PipelineVersion video_decoder_version() { return {"video", video_version}; }
 
 }  // namespace vitrove

@@ -29,8 +29,8 @@ class FfmpegDecoder {
 
   FfmpegSource& source_;
   std::unique_ptr<AVCodecContext, FreeContext> context_;
-  Packet packet_ = make_packet();
-  Frame frame_ = make_frame();
+  FfmpegPacket packet_ = make_packet();
+  FfmpegFrame frame_ = make_frame();
 };
 
 }  // namespace vitrove

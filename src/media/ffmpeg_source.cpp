@@ -68,14 +68,14 @@ const char* allowed_decoders() {
          "flac,alac,mp3float,mp3,aac,vorbis,opus,libopus";
 }
 
-Packet make_packet() {
-  Packet packet(av_packet_alloc());
+FfmpegPacket make_packet() {
+  FfmpegPacket packet(av_packet_alloc());
   if (!packet) throw std::bad_alloc();
   return packet;
 }
 
-Frame make_frame() {
-  Frame frame(av_frame_alloc());
+FfmpegFrame make_frame() {
+  FfmpegFrame frame(av_frame_alloc());
   if (!frame) throw std::bad_alloc();
   return frame;
 }

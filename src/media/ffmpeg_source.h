@@ -22,14 +22,14 @@ namespace vitrove {
 struct FreePacket {
   void operator()(AVPacket* packet) const { av_packet_free(&packet); }
 };
-using Packet = std::unique_ptr<AVPacket, FreePacket>;
-Packet make_packet();
+using FfmpegPacket = std::unique_ptr<AVPacket, FreePacket>;
+FfmpegPacket make_packet();
 
 struct FreeFrame {
   void operator()(AVFrame* frame) const { av_frame_free(&frame); }
 };
-using Frame = std::unique_ptr<AVFrame, FreeFrame>;
-Frame make_frame();
+using FfmpegFrame = std::unique_ptr<AVFrame, FreeFrame>;
+FfmpegFrame make_frame();
 
 class FfmpegSource {
  public:
@@ -41,9 +41,8 @@ class FfmpegSource {
 
   const AVStream& stream() const { return *stream_; }
   MediaFormat format() const { return format_; }
-  double seconds_of(std::int64_t ticks) const {
-    return static_cast<double>(ticks) * av_q2d(stream_->time_base);
-  }
+  double seconds_of(double ticks) const { return ticks * av_q2d(stream_->time_base); }
+  double seconds_of(std::int64_t ticks) const { return seconds_of(static_cast<double>(ticks)); }
   // By the word of the container; 0 when it does not say.
   double declared_seconds() const;
 

@@ -65,9 +65,11 @@ FrameSurvey survey_frames(FfmpegSource& source, std::uint64_t max_frames) {
   std::int64_t first = INT64_MAX;
   std::int64_t last = INT64_MIN;
   std::int64_t last_duration = 0;
-  const Packet packet = make_packet();
+  const FfmpegPacket packet = make_packet();
   while (source.read(*packet)) {
     if ((packet->flags & AV_PKT_FLAG_DISCARD) != 0) continue;  // cut off by an edit list
+    survey.largest_packet =
+        std::max(survey.largest_packet, static_cast<std::uint64_t>(packet->size));
     if (++survey.frames > max_frames) {
       throw Error(ErrorCode::too_large,
                   "the video exceeds the limit of " + std::to_string(max_frames) + " frames");
@@ -81,8 +83,9 @@ FrameSurvey survey_frames(FfmpegSource& source, std::uint64_t max_frames) {
   if (first > last) return survey;
   const auto frames = static_cast<double>(survey.frames);
   // In ticks as far as possible: a second too few by rounding would cost two frames.
-  survey.seconds = last_duration > 0 ? source.seconds_of(last - first + last_duration)
-                                     : source.seconds_of(last - first) * frames / (frames - 1);
+  const double ticks = static_cast<double>(last) - static_cast<double>(first);
+  survey.seconds = last_duration > 0 ? source.seconds_of(ticks + static_cast<double>(last_duration))
+                                     : source.seconds_of(ticks) * frames / (frames - 1);
   if (survey.frames == 1 && last_duration <= 0) survey.seconds = 0;
   survey.rate = survey.seconds > 0 ? frames / survey.seconds : 0;
   const double declared = source.declared_rate();

@@ -11,6 +11,7 @@ struct FrameSurvey {
   std::uint64_t frames = 0;
   double seconds = 0;  // from the first frame to the end of the last
   double rate = 0;     // frames a second; what the container says where that is nearly the same
+  std::uint64_t largest_packet = 0;  // bytes
 };
 
 // Reads all packets. Throws Error{too_large} beyond `max_frames`, and what FfmpegSource throws.

@@ -2,10 +2,13 @@
 //
 // libheif applies the turns, mirrors and crops that the file asks for; an EXIF orientation beside
 // them is for information only, as the format has it.
+#include <algorithm>
 #include <memory>
+#include <string>
 
 #include "media/composite.h"
 #include "media/decode_job.h"
+#include "media/heif_items.h"
 #include "media/heif_library.h"
 
 namespace vitrove {
@@ -80,6 +83,17 @@ class HeifReader {
   std::unique_ptr<const HeifImage, void (*)(const HeifImage*)> image_;
 };
 
+// Coded pictures are padded, tiles reach beyond the edges, and alpha is a picture of its own.
+void check_claims(const HeifClaims& claims, MediaFormat format, std::size_t file_bytes,
+                  const DecodeJob& job) {
+  if (claims.item_bytes > 2 * file_bytes) throw_damaged(format, "more items than bytes");
+  const std::uint64_t limit = job.limits().max_pixels;
+  if (claims.work_pixels / 2 <= limit) return;
+  throw Error(ErrorCode::too_large, "the pictures inside this " + std::string(to_string(format)) +
+                                        " file exceed twice the limit of " + std::to_string(limit) +
+                                        " pixels");
+}
+
 }  // namespace
 
 DecodedImage decode_heif(MediaFormat format, std::span<const std::byte> bytes, DecodeJob& job) {
@@ -88,11 +102,15 @@ DecodedImage decode_heif(MediaFormat format, std::span<const std::byte> bytes, D
     throw Error(ErrorCode::unsupported_format,
                 std::string(to_string(format)) + " needs libheif, which this server does not have");
   }
+  const HeifClaims claims = heif_claims(bytes);
+  check_claims(claims, format, bytes.size(), job);
   HeifReader reader(*heif, format, bytes);
   job.check_size(reader.width(), reader.height());
-  // The planes, the same in the file's orientation, and RGBA.
-  const std::uint64_t pixels = std::uint64_t{reader.width()} * reader.height();
-  job.reserve(reader.width(), reader.height(), Orientation::upright, 12 * pixels);
+  // The planes, the same in the file's orientation, and RGBA; and libheif's copies of the items.
+  const std::uint64_t pixels =
+      std::max(std::uint64_t{reader.width()} * reader.height(), claims.largest_pixels);
+  job.reserve(reader.width(), reader.height(), Orientation::upright,
+              12 * pixels + 2 * claims.item_bytes);
   RgbImage image = allocate_image(reader.width(), reader.height());
   reader.read_pixels(image);
   return job.finish(std::move(image), format, Orientation::upright);

@@ -2,46 +2,16 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
-#include "vitrove/error.h"
+#include "media/decode_job.h"
+#include "media/iso_boxes.h"
 
 namespace vitrove {
 namespace {
 
 constexpr std::uint64_t most_samples = 4'000'000;  // over all tracks; hours of film and sound
 constexpr int deepest = 8;
-
-std::uint64_t read_be(std::span<const std::byte> bytes, std::size_t at, std::size_t size) {
-  if (at > bytes.size() || bytes.size() - at < size) return 0;
-  std::uint64_t value = 0;
-  for (std::size_t i = 0; i < size; ++i) {
-    value = value << 8 | std::to_integer<std::uint64_t>(bytes[at + i]);
-  }
-  return value;
-}
-
-struct Box {
-  std::string_view type;
-  std::span<const std::byte> body;
-};
-
-// Takes the next box off `rest`; one that is longer than what is there ends there.
-std::optional<Box> take_box(std::span<const std::byte>& rest) {
-  if (rest.size() < 8) return std::nullopt;
-  std::uint64_t size = read_be(rest, 0, 4);
-  std::size_t header = 8;
-  if (size == 1 && rest.size() >= 16) {
-    size = read_be(rest, 8, 8);
-    header = 16;
-  }
-  if (size < header) size = rest.size();
-  const auto whole = rest.first(std::min<std::uint64_t>(size, rest.size()));
-  const std::string_view type(reinterpret_cast<const char*>(rest.data()) + 4, 4);
-  rest = rest.subspan(whole.size());
-  return Box{type, whole.subspan(std::min(header, whole.size()))};
-}
 
 bool holds_boxes(std::string_view type) {
   constexpr std::string_view containers[] = {"moov", "trak", "mdia", "minf", "stbl",
@@ -51,6 +21,8 @@ bool holds_boxes(std::string_view type) {
 
 class ClaimCounter {
  public:
+  std::uint64_t total() const { return total_; }
+
   void walk(std::span<const std::byte> rest, int depth) {
     while (const auto box = take_box(rest)) {
       if (box->type == "cmov") {
@@ -71,7 +43,7 @@ class ClaimCounter {
     std::uint64_t samples = 0;
   };
 
-  void note(const Box& box) {
+  void note(const IsoBox& box) {
     if (box.type == "hdlr") {
       track_.is_sound = read_be(box.body, 8, 4) == 0x736f756e;  // "soun"
     } else if (box.type == "stts") {
@@ -103,6 +75,10 @@ class ClaimCounter {
 
 }  // namespace
 
-void check_iso_tables(std::span<const std::byte> file) { ClaimCounter().walk(file, 0); }
+void check_iso_tables(std::span<const std::byte> file, MediaFormat format) {
+  ClaimCounter counter;
+  counter.walk(file, 0);
+  if (counter.total() > file.size()) throw_damaged(format, "claims more samples than it has bytes");
+}
 
 }  // namespace vitrove

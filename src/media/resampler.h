@@ -11,14 +11,24 @@ namespace vitrove {
 // ceil(count * to / from)
 std::uint64_t resampled_length(std::uint64_t count, std::uint32_t from, std::uint32_t to);
 
-class Resampler {
- public:
+// What a pair of rates asks for.
+struct FilterShape {
   // Rates that have little in common need one filter for each of very many phases; beyond a few
   // million coefficients that is Error{unsupported_format}.
-  Resampler(std::uint32_t from, std::uint32_t to);
+  FilterShape(std::uint32_t from, std::uint32_t to);
 
-  // Bytes of the filters.
-  std::uint64_t table_bytes() const { return filters_.size() * sizeof(float); }
+  std::uint64_t table_bytes() const { return std::uint64_t{up} * taps * sizeof(float); }
+
+  std::uint32_t up;  // the rates without their common factor
+  std::uint32_t down;
+  double cutoff = 1;
+  std::size_t half = 0;  // input samples on either side of an output sample
+  std::size_t taps = 0;  // none at equal rates
+};
+
+class Resampler {
+ public:
+  explicit Resampler(const FilterShape& shape);
 
   void push(std::span<const float> samples);
   // What has come out so far; after finish() all of it.
@@ -26,16 +36,13 @@ class Resampler {
   std::vector<float>& output() { return output_; }
 
  private:
-  void make_filters(double cutoff);
+  void make_filters();
   void drain();
   float filtered(std::size_t at, std::size_t phase) const;
 
-  const std::uint32_t up_;  // the rates without their common factor
-  const std::uint32_t down_;
-  std::size_t half_ = 0;  // input samples on either side of an output sample
-  std::size_t taps_ = 0;
-  std::vector<float> filters_;  // up_ times taps_
-  std::vector<float> input_;    // not used up; starts half_ - 1 samples before the next output's
+  const FilterShape shape_;
+  std::vector<float> filters_;  // one of `taps` for each of `up` phases
+  std::vector<float> input_;    // not used up; starts half - 1 samples before the next output's
   std::uint64_t phase_ = 0;
   std::uint64_t received_ = 0;
   std::vector<float> output_;

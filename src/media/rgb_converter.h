@@ -30,7 +30,7 @@ class RgbConverter {
   bool has_alpha_;
   std::unique_ptr<SwsContext, FreeScaler> scaler_;
   // With the margins that vector code may write to.
-  Frame buffer_ = make_frame();
+  FfmpegFrame buffer_ = make_frame();
 };
 
 }  // namespace vitrove

@@ -14,7 +14,7 @@
 namespace vitrove {
 namespace {
 
-constexpr std::uint16_t most_samples = 8;
+constexpr std::uint16_t most_channels = 8;
 
 enum class Alpha : std::uint8_t { none, plain, multiplied };
 
@@ -44,7 +44,7 @@ struct Layout {
   std::size_t samples_in_block() const { return is_planar ? 1 : samples; }
 };
 
-[[noreturn]] void throw_unknown_kind() {
+[[noreturn]] void throw_unknown_tiff() {
   throw Error(ErrorCode::unsupported_format,
               "this kind of tiff is not supported (supported: gray, palette, rgb, cmyk)");
 }
@@ -66,8 +66,8 @@ void check_kind(const TiffSource& source, const Layout& layout) {
   const bool is_whole = layout.bits == 8 || layout.bits == 16;
   const auto format = source.field<std::uint16_t>(TIFFTAG_SAMPLEFORMAT, SAMPLEFORMAT_UINT);
   const bool is_number = format == SAMPLEFORMAT_UINT || format == SAMPLEFORMAT_VOID;
-  const bool fits = layout.samples >= layout.colors() && layout.samples <= most_samples;
-  if (!is_number || !fits) throw_unknown_kind();
+  const bool fits = layout.samples >= layout.colors() && layout.samples <= most_channels;
+  if (!is_number || !fits) throw_unknown_tiff();
   switch (layout.photometric) {
     case PHOTOMETRIC_MINISBLACK:
     case PHOTOMETRIC_MINISWHITE:
@@ -83,7 +83,7 @@ void check_kind(const TiffSource& source, const Layout& layout) {
     default:
       break;
   }
-  throw_unknown_kind();
+  throw_unknown_tiff();
 }
 
 Layout read_layout(const TiffSource& source) {
@@ -95,7 +95,7 @@ Layout read_layout(const TiffSource& source) {
   layout.samples = source.field<std::uint16_t>(TIFFTAG_SAMPLESPERPIXEL, 1);
   layout.photometric = source.field<std::uint16_t>(TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_MINISWHITE);
   const auto compression = source.field<std::uint16_t>(TIFFTAG_COMPRESSION, COMPRESSION_NONE);
-  if (TIFFIsCODECConfigured(compression) == 0) throw_unknown_kind();
+  if (TIFFIsCODECConfigured(compression) == 0) throw_unknown_tiff();
   if (layout.photometric == PHOTOMETRIC_YCBCR && compression == COMPRESSION_JPEG) {
     TIFFSetField(tiff, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
     layout.photometric = PHOTOMETRIC_RGB;

@@ -115,7 +115,7 @@ struct Call {
   RequestContext context;
   std::stop_source stop;
   std::vector<PreparedItem> prepared;
-  MediaIntake::Tally received{0};
+  MediaIntake::Tally received;
   std::vector<Fill> fills;
 };
 
@@ -141,7 +141,8 @@ struct EncodeService::Impl {
   Impl(const ServerConfig& options, std::shared_ptr<EmbeddingCacheController> shared)
       : config(options),
         controller(std::move(shared)),
-        intake(fetch_policy(options), options.max_inflight_bytes),
+        intake(fetch_policy(options),
+               {.all = options.max_inflight_bytes, .request = options.max_request_bytes}),
         filler(options),
         fetchers("vt-fetch", fetch_threads, 0),
         fillers("vt-fill", fill_threads(options), 0) {}
@@ -394,7 +395,7 @@ std::optional<EncodedItem> EncodeService::peek_hit(EncodeRequest request) {
   impl_->check_shape(request.items);
   try {
     const auto slot = impl_->slot();
-    MediaIntake::Tally received{0};
+    MediaIntake::Tally received;
     const auto item =
         impl_->prepare(*slot, request.items[0], {impl_->config.epoch, std::move(request.tenant)},
                        {request.deadline, request.cancel, {}}, received);

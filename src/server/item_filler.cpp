@@ -150,6 +150,7 @@ ItemFiller::ItemFiller(const ServerConfig& config)
   video_limits_.max_seconds = config.max_video_seconds;
   audio_limits_.max_item_bytes = config.max_item_bytes;
   audio_limits_.max_seconds = config.max_audio_seconds;
+  audio_limits_.max_samples = config.max_audio_samples;
 }
 
 std::optional<EncodedItem> ItemFiller::fill(ModelSlot& slot, const PreparedItem& item,

@@ -66,10 +66,13 @@ struct ServerConfig {
   std::uint32_t max_video_frames = 768;                    // --max-video-frames, taken of a clip
   std::uint32_t max_video_seconds = 3600;                  // --max-video-seconds
   std::uint32_t max_audio_seconds = 3600;                  // --max-audio-seconds
-  // No option: what all pictures being decoded, and tensors that wait for the encoder, may take
-  // together. The batch that runs holds its tensors once more.
+  std::uint64_t max_audio_samples = 400'000'000;           // --max-audio-samples, as in the file
+  // --max-decode-bytes: what all media being decoded, and tensors that wait for the encoder, may
+  // take together. The batch that runs holds its tensors once more.
   std::uint64_t max_decode_bytes = std::uint64_t{1} << 30;
-  std::uint32_t max_items = 64;       // --max-items, a request
+  std::uint32_t max_items = 64;  // --max-items, a request
+  // --max-request-bytes: all items of a request together, as received
+  std::uint64_t max_request_bytes = std::uint64_t{256} << 20;
   bool trust_client_digests = false;  // --trust-client-digests
 
   // --- limits ---------------------------------------------------------------------------------

@@ -252,9 +252,11 @@ TEST(StubEncoder, EachItemOfABatchTakesTheDelay) {
   EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(60));
 }
 
-TEST(StubEncoder, TakesNothingButPixels) {
+TEST(StubEncoder, TakesNothingButPixelsAndSamples) {
   const auto encoder = stub();
-  EXPECT_EQ(failure_of([&] { encode_one(*encoder, float_item({4}, counting(4))); }).code,
+  EXPECT_EQ(failure_of([&] {
+              encode_one(*encoder, float_item({2, 2}, counting(4)));
+            }).code,
             ErrorCode::internal);
 }
 

@@ -93,6 +93,11 @@ TEST(AudioLimits, AreNamed) {
   EXPECT_NE(failure.message.find("seconds"), std::string::npos) << failure.message;
   EXPECT_EQ(sound_failure(bytes, {.max_item_bytes = 100}).status(), 413);
   EXPECT_NO_THROW(decode_audio(bytes, 16'000, {.max_seconds = 1.0}));
+  // 0.6 seconds of two channels, and what an MP3 has before and after them.
+  const Failure many = sound_failure(bytes, {.max_samples = 50'000});
+  EXPECT_EQ(many.status(), 413);
+  EXPECT_NE(many.message.find("limit of 50000 samples"), std::string::npos) << many.message;
+  EXPECT_NO_THROW(decode_audio(bytes, 16'000, {.max_samples = 60'000}));
 }
 
 TEST(DamagedAudio, ACutFileIsRefused) {
@@ -123,7 +128,7 @@ TEST(AudioBudget, CoversSamplesAndCaller) {
 
 std::vector<float> resample(const std::vector<float>& samples, std::uint32_t from, std::uint32_t to,
                             std::size_t piece) {
-  Resampler resampler(from, to);
+  Resampler resampler{FilterShape(from, to)};
   for (std::size_t at = 0; at < samples.size(); at += piece) {
     resampler.push(std::span(samples).subspan(at, std::min(piece, samples.size() - at)));
   }
@@ -163,7 +168,7 @@ TEST(Resampling, TakesAwayWhatTheNewRateCannotHold) {
 }
 
 TEST(Resampling, RatesThatNeedTooManyFiltersAreRefused) {
-  EXPECT_EQ(failure_of([] { Resampler(383'999, 16'000); }).status(), 415);
+  EXPECT_EQ(failure_of([] { FilterShape(383'999, 16'000); }).status(), 415);
 }
 
 }  // namespace

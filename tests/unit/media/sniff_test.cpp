@@ -10,10 +10,10 @@ using namespace std::string_view_literals;
 
 TEST(Sniff, KnowsEveryCommittedPictureByItsContent) {
   const std::map<std::string, MediaFormat> by_extension{
-      {".jpg", MediaFormat::jpeg},      {".png", MediaFormat::png}, {".webp", MediaFormat::webp},
-      {".gif", MediaFormat::gif},       {".bmp", MediaFormat::bmp}, {".tiff", MediaFormat::tiff},
-      {".avif", MediaFormat::avif},     {".svg", MediaFormat::svg}, {".ico", MediaFormat::ico},
-      {".jp2", MediaFormat::jpeg_2000}, {".ppm", MediaFormat::pnm}};
+      {".jpg", MediaFormat::jpeg},  {".png", MediaFormat::png},       {".webp", MediaFormat::webp},
+      {".gif", MediaFormat::gif},   {".bmp", MediaFormat::bmp},       {".tiff", MediaFormat::tiff},
+      {".avif", MediaFormat::avif}, {".heic", MediaFormat::heic},     {".svg", MediaFormat::svg},
+      {".ico", MediaFormat::ico},   {".jp2", MediaFormat::jpeg_2000}, {".ppm", MediaFormat::pnm}};
   for (const auto& entry : std::filesystem::directory_iterator(media_dir())) {
     if (entry.path().extension() == ".json") continue;
     SCOPED_TRACE(entry.path().filename());
