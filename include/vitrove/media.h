@@ -133,6 +133,10 @@ struct DecodeContext {
   // they are allocated, and part of the lease until the caller shrinks it. What it throws comes
   // out.
   std::function<std::uint64_t(const MediaShape& shape)> bytes_beside = {};
+  // How many times smaller a JPEG of these upright sides may be decoded: 1, 2, 4 or 8. Sides are
+  // rounded up. Cheap, since the coefficients of what is left out are not computed; other pixels
+  // than decoding and resizing would give, so whoever asks for it must say so in the key.
+  std::function<std::uint32_t(std::uint32_t width, std::uint32_t height)> jpeg_reduction = {};
 };
 
 DecodedImage decode_image(std::span<const std::byte> bytes, const ImageLimits& limits,

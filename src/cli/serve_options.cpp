@@ -48,6 +48,12 @@ void add_model_options(CLI::App& app, ServerConfig& config) {
       ->capture_default_str()
       ->check(CLI::Range(1U, 4096U))
       ->group(group);
+  app.add_option("--max-batch-patches", config.max_batch_patches,
+                 "patches of all items in one run, for models that take grids; a larger item runs "
+                 "alone")
+      ->capture_default_str()
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32))
+      ->group(group);
   add_duration(app, "--max-batch-wait", config.max_batch_wait,
                "how long the first item of a batch waits for more")
       ->group(group);

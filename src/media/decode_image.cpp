@@ -1,5 +1,6 @@
 #include <new>
 #include <string>
+#include <utility>
 
 #include "media/decode_job.h"
 #include "media/decoder_versions.h"
@@ -81,6 +82,13 @@ void DecodeJob::reserve(std::uint64_t width, std::uint64_t height, Orientation o
   }
   const std::uint64_t peak = rgb + std::max({scratch_bytes, rgb * (pictures - 1), beside_bytes_});
   lease_ = context_.budget->acquire(peak, context_.deadline, context_.cancel);
+}
+
+std::uint32_t DecodeJob::jpeg_reduction(std::uint32_t width, std::uint32_t height,
+                                        Orientation orientation) const {
+  if (!context_.jpeg_reduction) return 1;
+  if (swaps_sides(orientation)) std::swap(width, height);
+  return context_.jpeg_reduction(width, height);
 }
 
 void DecodeJob::reserve_for(const MediaShape& shape, std::uint64_t own_bytes,

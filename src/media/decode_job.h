@@ -30,6 +30,10 @@ class DecodeJob {
   void reserve(std::uint64_t width, std::uint64_t height, Orientation orientation,
                std::uint64_t scratch_bytes);
 
+  // How many times smaller the caller wants a JPEG: 1, 2, 4 or 8.
+  std::uint32_t jpeg_reduction(std::uint32_t width, std::uint32_t height,
+                               Orientation orientation) const;
+
   // Throws Error{deadline_exceeded} or Error{cancelled}.
   void check_time() const;
   // The same without an exception, for callbacks from C.

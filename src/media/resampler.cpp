@@ -5,6 +5,7 @@
 #include <numbers>
 #include <numeric>
 
+#include "base/sine.h"
 #include "vitrove/error.h"
 
 namespace vitrove {
@@ -15,21 +16,6 @@ constexpr double rolloff = 0.95;
 constexpr double kaiser_beta = 10.0;
 constexpr std::size_t lanes = 8;
 constexpr std::uint64_t most_coefficients = 8'000'000;
-
-// Our own, since those of C libraries differ in the last bit. Taylor's series on [-pi/2, pi/2].
-double sine_of_pi_times(double x) {
-  x -= 2 * std::floor(x / 2 + 0.5);  // to [-1, 1)
-  if (x > 0.5) x = 1 - x;
-  if (x < -0.5) x = -1 - x;
-  const double angle = std::numbers::pi * x;
-  double term = angle;
-  double sum = angle;
-  for (int n = 1; n <= 14; ++n) {
-    term *= -angle * angle / ((2.0 * n) * (2.0 * n + 1));
-    sum += term;
-  }
-  return sum;
-}
 
 double bessel_i0(double x) {
   double term = 1;

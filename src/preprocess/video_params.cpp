@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "vitrove/error.h"
+#include "preprocess/json_params.h"
 
 namespace vitrove {
 namespace {
@@ -16,12 +16,8 @@ using nlohmann::json;
 constexpr std::int64_t most_frames = 1'000'000;
 constexpr double highest_fps = 1'000;
 
-[[noreturn]] void fail(const std::string& message) {
-  throw Error(ErrorCode::invalid_argument, message);
-}
-
 // Nothing for what is not there or null.
-json take(json& object, const char* name) {
+json take_out(json& object, const char* name) {
   const auto found = object.find(name);
   if (found == object.end()) return nullptr;
   json value = std::move(*found);
@@ -30,20 +26,17 @@ json take(json& object, const char* name) {
 }
 
 std::optional<std::uint32_t> take_frames(json& object, const char* name, std::int64_t least) {
-  const json value = take(object, name);
+  const json value = take_out(object, name);
   if (value.is_null()) return std::nullopt;
-  const bool is_good = value.is_number_integer() && value >= least && value <= most_frames;
-  if (is_good) return value.get<std::uint32_t>();
-  fail("parameter " + std::string(name) + " must be a whole number from " + std::to_string(least) +
-       " to " + std::to_string(most_frames));
+  return static_cast<std::uint32_t>(read_whole(name, value, least, most_frames));
 }
 
 std::optional<double> take_fps(json& object) {
-  const json value = take(object, "fps");
+  const json value = take_out(object, "fps");
   if (value.is_null()) return std::nullopt;
   const double fps = value.is_number() ? value.get<double>() : 0;
   if (std::isfinite(fps) && fps > 0 && fps <= highest_fps) return fps;
-  fail("parameter fps must be a number above 0, and at most 1000");
+  refuse_param_type("fps", "a number above 0, and at most 1000");
 }
 
 }  // namespace
@@ -54,14 +47,15 @@ void take_video_sampling(json& object, VideoSampling& sampling) {
   const auto most = take_frames(object, "max_frames", 2);
   const auto count = take_frames(object, "num_frames", 2);
   if (count && (fps || least || most)) {
-    fail("num_frames stands alone: without fps, min_frames and max_frames");
+    refuse_params("num_frames stands alone: without fps, min_frames and max_frames");
   }
   if (count) sampling.num_frames = count;
   if (fps || least || most) sampling.num_frames.reset();
   sampling.fps = fps.value_or(sampling.fps);
   sampling.min_frames = least.value_or(sampling.min_frames);
   sampling.max_frames = most.value_or(sampling.max_frames);
-  if (sampling.min_frames > sampling.max_frames) fail("min_frames is larger than max_frames");
+  if (sampling.min_frames > sampling.max_frames)
+    refuse_params("min_frames is larger than max_frames");
 }
 
 void add_to_resolved(const VideoSampling& sampling, ResolvedParams& resolved) {

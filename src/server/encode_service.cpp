@@ -78,6 +78,7 @@ EncoderOptions encoder_options(const ServerConfig& config) {
 BatcherOptions batcher_options(const ServerConfig& config) {
   BatcherOptions options;
   options.max_batch_size = config.max_batch_size;
+  options.max_batch_patches = config.max_batch_patches;
   options.max_wait = config.max_batch_wait;
   // Whoever waits for an item holds a thread, so this bound is never met by requests.
   options.max_queue = std::max<std::uint32_t>(

@@ -218,6 +218,9 @@ std::shared_ptr<const PreprocessedItem> ItemFiller::preprocess(ModelSlot& slot,
     turn.emplace(turns_.enter(shape.work_pixels, context.deadline, context.cancel));
     return bytes_beside(preprocessor, item, shape);
   };
+  decode.jpeg_reduction = [&](std::uint32_t width, std::uint32_t height) {
+    return preprocessor.jpeg_reduction(width, height, item.params);
+  };
   auto [made, lease] = decode_and_run(preprocessor, item, decode);
   auto tensors = std::make_shared<LeasedItem>();
   tensors->item = std::move(made);

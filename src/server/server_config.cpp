@@ -66,6 +66,7 @@ void check_sizes(const ServerConfig& config) {
   if (config.max_decode_bytes < 1024) refuse("--max-decode-bytes must be at least 1KiB");
   if (config.max_request_bytes == 0) refuse("--max-request-bytes must be at least 1");
   if (config.max_batch_size == 0) refuse("--max-batch-size must be at least 1");
+  if (config.max_batch_patches == 0) refuse("--max-batch-patches must be at least 1");
   if (config.max_body_bytes < 1024) refuse("--max-body-bytes must be at least 1KiB");
   if (config.max_inflight_bytes < 1024) refuse("--max-inflight-bytes must be at least 1KiB");
   if (config.max_connections == 0) refuse("--max-connections must be at least 1");

@@ -30,6 +30,7 @@ struct ServerConfig {
   int encoder_threads = 0;                          // --encoder-threads: 0 = as many as cores
   std::string mm_process_config;                    // --mm-process-config JSON
   std::uint32_t max_batch_size = 8;                 // --max-batch-size
+  std::uint64_t max_batch_patches = 16'384;         // --max-batch-patches
   std::chrono::microseconds max_batch_wait{2'000};  // --max-batch-wait
 
   // --- cache ----------------------------------------------------------------------------------
