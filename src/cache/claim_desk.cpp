@@ -5,6 +5,9 @@
 namespace vitrove {
 namespace {
 
+constexpr std::uint32_t desk_threads = 2;
+constexpr std::size_t desk_queue = 64;
+
 // One question. When nobody waits for the answer any more, a claim that was won all the same is let
 // go with the call.
 class ClaimCall final : public LaneCall {
@@ -53,8 +56,10 @@ class ClaimCall final : public LaneCall {
 ClaimDesk::ClaimDesk(StoreTiers& tiers, const ControllerOptions& options)
     : tiers_(tiers),
       enabled_(options.claims && options.write_policy == WritePolicy::through &&
-               options.put_after_uses <= 1),
-      keeper_(std::make_shared<ClaimKeeper>(options.claim_ttl, options.store_timeout)) {}
+               options.put_after_uses <= 1 && !tiers.empty()),
+      skips_cheap_puts_(options.skip_cheap_puts),
+      keeper_(std::make_shared<ClaimKeeper>(options.claim_ttl, options.store_timeout)),
+      lane_(enabled_ ? std::make_unique<Lane>(desk_threads, desk_queue) : nullptr) {}
 
 std::optional<std::size_t> ClaimDesk::tier_for(const EmbeddingKey& key,
                                                std::optional<std::uint64_t> bytes) const {
@@ -63,6 +68,8 @@ std::optional<std::size_t> ClaimDesk::tier_for(const EmbeddingKey& key,
     const Tier& tier = tiers_.tier(number);
     const StoreCapabilities can = tier.capabilities();
     if (!can.can_claim) continue;
+    // What is cheap will not be put, and how cheap it is shows when it is encoded.
+    if (skips_cheap_puts_ && !can.is_local) return std::nullopt;
     const bool takes_it = !tier.is_paused(Tier::Direction::writes) && !tier.is_avoided(key) &&
                           bytes.value_or(0) <= can.max_value_bytes;
     return takes_it ? std::optional(number) : std::nullopt;
@@ -73,31 +80,37 @@ std::optional<std::size_t> ClaimDesk::tier_for(const EmbeddingKey& key,
 ClaimDesk::Answer ClaimDesk::ask(std::size_t number, const ValueExpectation& item,
                                  LookupBudget& budget, const RequestContext& context,
                                  ClaimHold& hold) {
-  const ReadTier& read = tiers_.reads()[number];
-  if (budget.used_up() || !read.tier->admit(Tier::Direction::reads)) return Answer::unknown;
+  const auto tier = tiers_.reads()[number].tier;
+  // Who cannot be read would not be asked for the value either.
+  if (budget.used_up() || tier->is_paused(Tier::Direction::reads)) return Answer::unknown;
   const auto group = std::make_shared<CallGroup>();
   const auto call = std::make_shared<ClaimCall>(
-      keeper_, ClaimKeeper::Claimed{item.key, item.model_fingerprint, number, read.tier, {}}, group,
+      keeper_, ClaimKeeper::Claimed{item.key, item.model_fingerprint, number, tier, {}}, group,
       context.req_id);
   call->set_deadline(budget.store_deadline());
-  if (read.lane->submit(call) != Lane::Submitted::yes) return Answer::unknown;
+  if (lane_->submit(call) != Lane::Submitted::yes) return Answer::unknown;
   if (!group->next(budget.wait_deadline(), context.cancel)) {
-    const bool never_started = read.lane->withdraw(call);
+    const bool never_started = lane_->withdraw(call);
     call->cancel();
     const bool is_stores_fault = !never_started && Clock::now() >= budget.store_deadline();
-    if (is_stores_fault) read.tier->report(Tier::Direction::reads, true);
+    if (is_stores_fault) tier->report(Tier::Direction::writes, true);
     return Answer::unknown;
   }
   const StoreResult& result = call->result();
-  // To claim is to write: a full or read-only store can still be read.
-  const bool is_refusal =
-      result.status == StoreStatus::denied || result.status == StoreStatus::no_space;
-  if (is_refusal) read.tier->report(Tier::Direction::writes, true);
-  read.tier->report(Tier::Direction::reads, result.is_fault() && !is_refusal);
+  // Never a success: that a claim works says nothing about values.
+  if (result.is_fault()) tier->report(Tier::Direction::writes, true);
   if (result.status == StoreStatus::conflict) return Answer::taken;
   if (!result.ok()) return Answer::unknown;
   hold = std::move(call->hold());
   return Answer::won;
+}
+
+bool ClaimDesk::wait_idle(Clock::time_point deadline) {
+  return (lane_ == nullptr || lane_->wait_idle(deadline)) && keeper_->wait_idle(deadline);
+}
+
+void ClaimDesk::shut_down(Clock::time_point bound) {
+  if (lane_ != nullptr) lane_->shut_down(bound);
 }
 
 ClaimStats ClaimDesk::stats() const {

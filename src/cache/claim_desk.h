@@ -1,5 +1,6 @@
 // ClaimDesk: asks the farthest tier that can claim for the right to encode (design section 5), and
-// counts what came of it. Thread-safe.
+// counts what came of it. To claim is to write: it has threads of its own, so that a store that can
+// only be read slows no lookup down, and its faults are faults of writing. Thread-safe.
 #pragma once
 
 #include <array>
@@ -31,6 +32,11 @@ class ClaimDesk {
 
   ClaimKeeper& keeper() { return *keeper_; }
 
+  // Nothing is asked, and nothing held.
+  bool wait_idle(Clock::time_point deadline);
+  // Nobody asks any more. The keeper goes on until the puts have ended.
+  void shut_down(Clock::time_point bound);
+
   enum class Result : std::uint8_t { won, waited, expired, failed };
   void count(Result result) {
     counts_[static_cast<std::size_t>(result)].fetch_add(1, std::memory_order_relaxed);
@@ -40,7 +46,9 @@ class ClaimDesk {
  private:
   StoreTiers& tiers_;
   const bool enabled_;
+  const bool skips_cheap_puts_;
   const std::shared_ptr<ClaimKeeper> keeper_;  // shared with calls that hang
+  const std::unique_ptr<Lane> lane_;           // nothing when nobody claims
   std::array<std::atomic<std::uint64_t>, 4> counts_{};
 };
 

@@ -237,7 +237,7 @@ void Impl::check_invariants() {
   };
   require(tiers.wait_idle(Clock::now() + rest_patience), "a store call is still running");
   require(board.under_way() == 0, "a fill is still under way");
-  require(claims.keeper().wait_idle(Clock::now() + rest_patience), "a claim is still held");
+  require(claims.wait_idle(Clock::now() + rest_patience), "a claim is still held");
   require(core->pool().staging_pages_free() == options.pool.staging_pages, "staging is lost");
   require(core->pool().header_slots_free() == options.pool.header_slots, "header slots are lost");
   core->check_invariants();

@@ -175,6 +175,57 @@ TEST_F(Claims, AStoreThatCanOnlyBeReadIsReadOn) {
   EXPECT_TRUE(one.stats().stores[0].put_breaker_open);
 }
 
+// The threads of lookups are not those of claims.
+TEST_F(Claims, ClaimsThatHangLeaveTheStoreReadable) {
+  auto options = small_pool(64);
+  options.store_timeout = 30s;
+  auto one = make(options);
+  plant(store_->inner(), picture(9));
+  store_->add({.op = StoreOp::claim, .fault = Fault::hold_before});
+  std::vector<FillTicket> tickets;
+  for (int number = 0; number < 5; ++number) tickets.push_back(lead(one, picture(number)));
+  std::vector<std::future<void>> asking;
+  for (FillTicket& ticket : tickets) {
+    asking.push_back(std::async(std::launch::async, [&] { ticket.claim(request()); }));
+  }
+  ASSERT_TRUE(store_->gate().wait_for_waiting(2));
+  EXPECT_EQ(serve_one(one, picture(9)).source, Source::store);
+  store_->heal();
+  for (auto& asked : asking) asked.get();
+  EXPECT_FALSE(one.stats().stores[0].breaker_open);
+}
+
+TEST_F(Claims, ThatComeTooLateAreFaultsOfWriting) {
+  auto options = small_pool(64);
+  options.store_timeout = 2s;
+  options.breaker_faults = 2;
+  options.breaker_pause = std::chrono::hours(1);
+  auto one = make(options);
+  FillTicket first = lead(one, picture(1));
+  FillTicket second = lead(one, picture(2));
+  store_->add({.op = StoreOp::claim, .fault = Fault::hold_before});
+  auto asking = std::async(std::launch::async, [&] { first.claim(request()); });
+  second.claim(request());
+  asking.get();
+  EXPECT_FALSE(one.stats().stores[0].breaker_open);
+  EXPECT_TRUE(one.stats().stores[0].put_breaker_open);
+  store_->heal();
+}
+
+TEST_F(Claims, ThatWorkSayNothingAboutReads) {
+  auto options = small_pool(64);
+  options.breaker_faults = 5;
+  options.breaker_pause = std::chrono::hours(1);
+  auto one = make(options);
+  store_->add({.op = StoreOp::get});
+  for (int number = 0; number < 5; ++number) {
+    plant(store_->inner(), picture(number));
+    FillTicket ticket = lead(one, picture(number));
+    EXPECT_EQ(ticket.claim(request()).outcome, Claim::encode_it);
+  }
+  EXPECT_TRUE(one.stats().stores[0].breaker_open);
+}
+
 TEST_F(Claims, TheClaimLastsUntilThePutHasEnded) {
   auto one = make();
   store_->add({.op = StoreOp::put, .fault = Fault::hold_before, .times = 1});
