@@ -135,7 +135,7 @@ TEST_F(Claims, WaitingHasABoundAndLeavesTimeToEncode) {
 
 TEST_F(Claims, AHeldClaimIsRenewed) {
   auto options = small_pool(64);
-  options.claim_ttl = 30ms;
+  options.claim_ttl = 1500ms;
   auto one = make(options);
   FillTicket ticket = lead(one, a_);
   ASSERT_EQ(ticket.claim(request()).outcome, Claim::encode_it);
