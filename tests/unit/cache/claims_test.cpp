@@ -311,6 +311,21 @@ TEST_F(Claims, AFlushLetsThemGo) {
   EXPECT_FALSE(read_back(store_->inner(), a_.key()).empty());
 }
 
+TEST_F(Claims, AFlushOfThePoolKeepsThem) {
+  auto one = make();
+  FillTicket ticket = lead(one, a_);
+  ASSERT_EQ(ticket.claim(request()).outcome, Claim::encode_it);
+  one.flush(FlushScope::local, std::nullopt, request());
+  FillTicket other = lead(one, picture(2));  // whose claim comes after what was let go
+  ASSERT_EQ(other.claim(request()).outcome, Claim::encode_it);
+  { const FillTicket given_up = std::move(other); }
+  EXPECT_TRUE(eventually([&] { return is_free(picture(2)); }));
+  EXPECT_FALSE(is_free(a_)) << "its put still comes";
+  publish(ticket, a_);
+  one.check_invariants();
+  EXPECT_FALSE(read_back(store_->inner(), a_.key()).empty());
+}
+
 TEST_F(Claims, ARemovalLetsThemGo) {
   auto one = make();
   FillTicket before = lead(one, a_);
