@@ -139,7 +139,8 @@ TEST_F(Claims, AHeldClaimIsRenewed) {
   auto one = make(options);
   FillTicket ticket = lead(one, a_);
   ASSERT_EQ(ticket.claim(request()).outcome, Claim::encode_it);
-  EXPECT_TRUE(eventually([&] { return store_->calls(StoreOp::renew) >= 3; }));
+  EXPECT_TRUE(eventually([&] { return store_->calls(StoreOp::renew) >= 5; }));
+  EXPECT_FALSE(is_free(a_)) << "it has lasted longer than one that is not renewed";
   publish(ticket, a_);
   one.check_invariants();
   EXPECT_TRUE(is_free(a_));
@@ -359,6 +360,10 @@ TEST_F(Claims, NobodyClaimsUnlessAPutFollows) {
   claims_nothing(options);
   options = small_pool(64);
   options.put_after_uses = 2;
+  claims_nothing(options);
+  // Neither the pool nor staging would hold it.
+  options = small_pool(0);
+  options.pool.staging_pages = 0;
   claims_nothing(options);
 }
 

@@ -173,6 +173,12 @@ struct FarStore final : public EmbeddingStore {
                                                         const StoreContext& context) override {
     return inner->batch_put_from_multi_buffers(keys, lists, mode, context);
   }
+  StoreResult claim(const EmbeddingKey& key, std::chrono::milliseconds ttl, ClaimToken& token,
+                    const StoreContext& context) override {
+    ++claims;
+    return inner->claim(key, ttl, token, context);
+  }
+  std::atomic<int> claims{0};
   const std::chrono::milliseconds latency;
   std::unique_ptr<EmbeddingStore> inner = make_memory_store();
 };
@@ -216,6 +222,25 @@ TEST(CheapPuts, GoToStoresOfTheSameHost) {
   settle(controller);
   EXPECT_FALSE(read_back(near->inner(), picture(2).key()).empty());
   EXPECT_EQ(controller.stats().puts_skipped, 0U);
+}
+
+// Servers over the store would wait for a value that is never put.
+TEST(CheapPuts, AreNotClaimed) {
+  const auto far = std::make_shared<FarStore>(0ms);
+  const auto near = std::make_shared<FaultyStore>(make_memory_store());
+  for (const bool skip : {true, false}) {
+    auto options = small_pool(64);
+    options.skip_cheap_puts = skip;
+    far->claims = 0;
+    EmbeddingCacheController controller(options, {far});
+    FillTicket ticket = lead(controller, picture(1));
+    EXPECT_EQ(ticket.claim(request()).outcome, FillTicket::Claim::encode_it);
+    EXPECT_EQ(far->claims, skip ? 0 : 1);
+    EmbeddingCacheController local(options, {near});
+    FillTicket local_ticket = lead(local, picture(1));
+    EXPECT_EQ(local_ticket.claim(request()).outcome, FillTicket::Claim::encode_it);
+  }
+  EXPECT_EQ(near->calls(StoreOp::claim), 2U) << "here every put follows";
 }
 
 }  // namespace
