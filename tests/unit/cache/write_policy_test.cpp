@@ -64,6 +64,39 @@ TEST_F(Writing, BehindHoldsBackNoMoreThanHalfOfTheBound) {
   EXPECT_EQ(controller.stats().puts_dropped, 0U);
 }
 
+// What is put from staging does not wait there: it would keep everybody from reading.
+TEST_F(Writing, BehindHoldsBackNothingInStaging) {
+  auto options = small_pool(0);
+  options.write_policy = WritePolicy::behind;
+  options.write_behind_delay = 1h;
+  options.pool.staging_pages = 4;
+  auto controller = make(options);
+  plant(store_->inner(), picture(3));
+  serve_one(controller, picture(1));
+  serve_one(controller, picture(2));
+  EXPECT_TRUE(eventually([&] { return controller.stats().stores[0].put.pending == 0; }));
+  EXPECT_TRUE(is_stored(picture(2)));
+  EXPECT_EQ(serve_one(controller, picture(3)).source, Source::store);
+}
+
+TEST_F(Writing, WhatFindsNoRoomToBeReadIntoIsCounted) {
+  auto options = small_pool(0);
+  options.pool.staging_pages = 0;
+  auto controller = make(options);
+  plant(store_->inner(), picture(1));
+  EXPECT_EQ(serve_one(controller, picture(1)).source, Source::encoded);
+  EXPECT_THAT(controller.stats().stores[0].get.reasons,
+              ::testing::Contains(std::pair<std::string, std::uint64_t>("no_room", 1)));
+}
+
+TEST_F(Writing, NoDelayIsTooLong) {
+  auto controller = make(behind(std::chrono::hours(24 * 110'000)));
+  serve_one(controller, picture(1));
+  serve_one(controller, picture(2));
+  EXPECT_EQ(controller.stats().stores[0].put.pending, 2U);
+  EXPECT_EQ(store_->calls(StoreOp::put), 0U);
+}
+
 TEST_F(Writing, WhatIsFlushedWhileItWaitsIsNeverWritten) {
   auto controller = make(behind(1h));
   serve_one(controller, picture(1));
