@@ -95,9 +95,10 @@ bool ClaimQuestion::take_back() noexcept {
 ClaimDesk::ClaimDesk(StoreTiers& tiers, const ControllerOptions& options)
     : tiers_(tiers),
       enabled_(options.claims && options.write_policy == WritePolicy::through &&
-               options.put_after_uses <= 1),
+               options.put_after_uses <= 1 && !tiers.empty()),
+      skips_cheap_puts_(options.skip_cheap_puts),
       keeper_(std::make_shared<ClaimKeeper>(options.claim_ttl, options.store_timeout)),
-      lane_(claim_threads, most_waiting) {}
+      lane_(enabled_ ? std::make_unique<Lane>(claim_threads, most_waiting) : nullptr) {}
 
 std::optional<std::size_t> ClaimDesk::tier_for(const EmbeddingKey& key,
                                                std::optional<std::uint64_t> bytes) const {
@@ -106,6 +107,8 @@ std::optional<std::size_t> ClaimDesk::tier_for(const EmbeddingKey& key,
     const Tier& tier = tiers_.tier(number);
     const StoreCapabilities can = tier.capabilities();
     if (!can.can_claim) continue;
+    // What is cheap will not be put, and how cheap it is shows when it is encoded.
+    if (skips_cheap_puts_ && !can.is_local) return std::nullopt;
     const bool takes_it = !tier.is_paused(Tier::Direction::writes) && !tier.is_avoided(key) &&
                           bytes.value_or(0) <= can.max_value_bytes;
     return takes_it ? std::optional(number) : std::nullopt;
@@ -120,8 +123,8 @@ ClaimQuestion ClaimDesk::ask(std::size_t number, const ValueExpectation& item,
   auto call = std::make_shared<ClaimCall>(
       keeper_, ClaimKeeper::Claimed{item.key, item.model_fingerprint, number, tier, {}}, budget,
       context.req_id);
-  if (lane_.submit(call) != Lane::Submitted::yes) return {};
-  return {lane_, std::move(call)};
+  if (lane_->submit(call) != Lane::Submitted::yes) return {};
+  return {*lane_, std::move(call)};
 }
 
 ClaimDesk::Answer ClaimDesk::answer(ClaimQuestion question, const RequestContext& context,
@@ -142,6 +145,14 @@ ClaimDesk::Answer ClaimDesk::answer(ClaimQuestion question, const RequestContext
   }
   hold = std::move(call->hold());
   return call->is_stored() ? Answer::won_but_stored : Answer::won;
+}
+
+bool ClaimDesk::wait_idle(Clock::time_point deadline) {
+  return (lane_ == nullptr || lane_->wait_idle(deadline)) && keeper_->wait_idle(deadline);
+}
+
+void ClaimDesk::shut_down(Clock::time_point bound) {
+  if (lane_ != nullptr) lane_->shut_down(bound);
 }
 
 ClaimStats ClaimDesk::stats() const {

@@ -62,10 +62,12 @@ class ClaimDesk {
   // Waits for it within the time it was asked for. `hold` is filled in when it is won.
   Answer answer(ClaimQuestion question, const RequestContext& context, ClaimHold& hold);
 
-  // Waits for calls until `bound`; then nothing is asked any more. Before the keeper's end.
-  bool shut_down(std::chrono::steady_clock::time_point bound) { return lane_.shut_down(bound); }
-
   ClaimKeeper& keeper() { return *keeper_; }
+
+  // Nothing is asked, and nothing held.
+  bool wait_idle(Clock::time_point deadline);
+  // Nobody asks any more. The keeper goes on until the puts have ended.
+  void shut_down(Clock::time_point bound);
 
   enum class Result : std::uint8_t { won, waited, expired, failed };
   void count(Result result) {
@@ -76,8 +78,9 @@ class ClaimDesk {
  private:
   StoreTiers& tiers_;
   const bool enabled_;
+  const bool skips_cheap_puts_;
   const std::shared_ptr<ClaimKeeper> keeper_;  // shared with calls that hang
-  Lane lane_;
+  const std::unique_ptr<Lane> lane_;           // nothing when nobody claims
   std::array<std::atomic<std::uint64_t>, 4> counts_{};
 };
 

@@ -56,7 +56,13 @@ std::optional<std::size_t> EmbeddingCacheController::Impl::claim_tier(
   }
   std::optional<std::uint64_t> bytes;
   if (item.rows) {
-    bytes = value_header_size + std::uint64_t{*item.rows} * item.dim * element_size(item.dtype);
+    const std::uint64_t row_bytes = std::uint64_t{item.dim} * element_size(item.dtype);
+    const std::uint64_t payload = *item.rows * row_bytes;
+    bytes = value_header_size + payload;
+    const bool is_too_large =
+        payload > 0 && core->why_uncached(payload, row_bytes) == Uncached::too_large;
+    const std::uint64_t staging = options.pool.staging_pages * core->pool().page_bytes();
+    if (is_too_large && *bytes > staging) return std::nullopt;
   }
   return claims.tier_for(item.key, bytes);
 }
