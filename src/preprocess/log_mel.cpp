@@ -124,8 +124,9 @@ std::size_t sounding_frames(std::size_t samples, const LogMelParams& params) {
 
 std::vector<MelFilter> make_mel_filters(const LogMelParams& params) {
   const std::size_t bins = params.n_fft / 2 + 1;
-  const double bin_width =
-      static_cast<double>(params.sampling_rate / 2) / static_cast<double>(bins - 1);
+  // Whole hertz, as the reference divides.
+  const std::uint32_t nyquist = params.sampling_rate / 2;
+  const double bin_width = static_cast<double>(nyquist) / static_cast<double>(bins - 1);
   std::vector<double> corners(params.feature_size + std::size_t{2});
   const double step = highest_mel() / static_cast<double>(corners.size() - 1);
   for (std::size_t i = 0; i < corners.size(); ++i) {

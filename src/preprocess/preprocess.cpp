@@ -2,7 +2,6 @@
 
 #include <fstream>
 #include <iterator>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -172,13 +171,13 @@ std::unique_ptr<Preprocessor> make_preprocessor(std::string_view config_json,
   const Overrides given(overrides);
   const ProcessorNames names = names_in(config, video_config);
   if (auto family = find_patch_family(names)) {
-    return make_patch_processor(*std::move(family), config, video_config, given, limits);
+    return make_patch_processor(*family, config, video_config, given, limits);
   }
   if (const ImageFamily* family = find_image_family(names.image)) {
     return make_image_processor(*family, config, given, limits);
   }
   if (auto family = find_sound_family(names.image, names.processor)) {
-    return make_sound_processor(*std::move(family), config, given);
+    return make_sound_processor(*family, config, given);
   }
   refuse_processor(names.image);
 }

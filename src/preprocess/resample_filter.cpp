@@ -66,7 +66,7 @@ std::int32_t to_fixed(double weight, int bits) {
 // As many bits as keep the largest weight below 2^15.
 int short_weight_bits(double largest) {
   int bits = 0;
-  while (bits < weight_bits && static_cast<int>(0.5 + largest * (2 << bits)) < (1 << 15)) ++bits;
+  while (bits < weight_bits && std::lround(largest * (2 << bits)) < (1 << 15)) ++bits;
   return bits;
 }
 

@@ -104,14 +104,15 @@ TEST(Parity, EveryFixtureEqualsTheReference) {
     if (expected.contains("sums")) expect_sums(expected.at("sums"), tensor.floats(), tolerance);
     expect_side(fixture, item);
     if (fixture.contains("mask")) expect_mask(fixture.at("mask"), item);
-    auto& [count, largest] =
-        worst_of[std::string(preprocessor->family()) + ' ' + std::string(to_string(item.modality))];
+    const std::string rounding = fixture.at("kwargs").value("resize_rounding", "");
+    auto& [count, largest] = worst_of[std::string(preprocessor->family()) + ' ' +
+                                      std::string(to_string(item.modality)) + ' ' + rounding];
     ++count;
     largest = std::max(largest, worst);
   }
   // The table in docs/media.md.
   for (const auto& [what, figures] : worst_of) {
-    std::printf("[ parity   ] %-18s %3d inputs, largest difference %.1e\n", what.c_str(),
+    std::printf("[ parity   ] %-28s %3d inputs, largest difference %.1e\n", what.c_str(),
                 figures.first, figures.second);
   }
 }
