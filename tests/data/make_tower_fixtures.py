@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Makes tests/data/towers: small towers of every exported class, and what PyTorch says about them.
 
-    python tests/data/make_tower_fixtures.py
+    scripts/setup_transformers.sh
+    build/transformers-venv/bin/python tests/data/make_tower_fixtures.py
 
-Needs PyTorch, transformers, torchvision and what python/vitrove-export/pyproject.toml names; versions as in
-towers.json. CI needs none of them: it runs the exported graphs, and compares the rows.
+CI needs neither PyTorch nor transformers: it runs the exported graphs, and compares the rows. Deterministic: with the
+pinned versions the same files come out again.
 
 Every tower is made from its configuration with random weights, saved as Hugging Face would save it, and exported by
 vitrove-export. The reference chain is Pillow, the model's own processor in transformers, and the original tower.
