@@ -83,6 +83,7 @@ void check_longest(const ServerConfig& config) {
       {"--request-timeout", config.request_timeout},
       {"--send-stall-timeout", config.send_stall_timeout},
       {"--stall-timeout", config.stall_timeout},
+      {"--write-behind-delay", config.write_behind_delay},
       {"--drain-timeout", config.drain_timeout},
       {"--drain-delay", config.drain_delay}};
   for (const auto& [option, duration] : durations) {
