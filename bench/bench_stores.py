@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Stores beside what else gets values from the same engine, both sides in one run.
 
-Redis: GET into page runs beside redis-py with hiredis. (Beside redis-benchmark, with the CPU of both
-clients, it is measured by bench_redis.) Mooncake: GET beside the same call made directly on
-Mooncake's own client. Engines are started here, on ports of their own. Our side is
-`vitrove bench store`; one call at a time on either side.
+Redis: GET into page runs beside redis-py with hiredis, with the CPU of both clients. (Beside
+redis-benchmark, with how busy the server is, it is measured by bench_redis.) Mooncake: GET beside the
+same call made directly on Mooncake's own client. Engines are started here, on ports of their own. Our
+side is `vitrove bench store`; one call at a time on either side, with as many values in it.
 """
 
 import argparse
@@ -22,19 +22,26 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from local_engines import MOONCAKE, Mooncake, Redis  # noqa: E402
 
 REDIS_PYTHON = ROOT / "build" / "bench-venv" / "bin" / "python"
-SIZES = {"64KiB": 64 << 10, "1MiB": 1 << 20, "8MiB": 8 << 20}
+# Bytes of a value, values a call.
+CASES = {"redis": {"64KiB/by_1": (64 << 10, 1), "64KiB/by_4": (64 << 10, 4),
+                   "64KiB/by_16": (64 << 10, 16), "1MiB/by_1": (1 << 20, 1),
+                   "1MiB/by_4": (1 << 20, 4), "8MiB/by_1": (8 << 20, 1), "8MiB/by_4": (8 << 20, 4)},
+         "mooncake": {"64KiB/by_1": (64 << 10, 1), "64KiB/by_16": (64 << 10, 16),
+                      "1MiB/by_1": (1 << 20, 1), "1MiB/by_4": (1 << 20, 4),
+                      "8MiB/by_1": (8 << 20, 1)}}
 ROW = "%-42s %10s %-7s %10s %-28s %8s  %-16s %s"
 
 
-def ours(vitrove, url, size, seconds):
-    """Bytes a second of our GETs."""
+def ours(vitrove, url, size, batch, seconds):
+    """Of our GETs: bytes a second, CPU seconds a gigabyte."""
     run = subprocess.run(
-        [vitrove, "bench", "store", url, "--size", str(size), "--count", "16", "--time",
-         f"{int(seconds * 1000)}ms", "--json", "--quiet"],
+        [vitrove, "bench", "store", url, "--size", str(size), "--count", "16", "--batch",
+         str(batch), "--time", f"{int(seconds * 1000)}ms", "--json", "--quiet"],
         stdout=subprocess.PIPE, text=True, check=True)
     lines = [json.loads(line) for line in run.stdout.splitlines()]
     (get,) = [line for line in lines if line["op"] == "get"]
-    return get["megabytes_per_second"] * 1e6
+    gigabytes = get["operations"] * size / 1e9
+    return {"speed": get["megabytes_per_second"] * 1e6, "cpu": get["cpu_seconds"] / gigabytes}
 
 
 def theirs(python, program, *arguments):
@@ -43,7 +50,7 @@ def theirs(python, program, *arguments):
                          capture_output=True, env=environment)
     if run.returncode != 0:
         raise SystemExit(f"{program} failed:\n{run.stderr[-2000:]}")
-    return float(run.stdout.split()[-1])
+    return json.loads(run.stdout.splitlines()[-1])
 
 
 class Report:
@@ -62,48 +69,53 @@ class Report:
             else:
                 its = other()
                 pairs.append((ours(), its))
-        mine, its = (statistics.median(side) / 1e9 for side in zip(*pairs))
-        ratio = statistics.median(a / b for a, b in pairs)
-        self.print(name, mine, its, other_name, ratio, target)
+        speeds = [(a["speed"] / 1e9, b["speed"] / 1e9) for a, b in pairs]
+        self.print(name, "GB/s", speeds, other_name, target)
+        if all("cpu" in side for pair in pairs for side in pair):
+            costs = [(a["cpu"], b["cpu"]) for a, b in pairs]
+            self.print(f"{name}/client_cpu", "s/GB", costs, other_name)
 
-    def print(self, name, mine, its, other_name, ratio, target):
-        ok = ratio >= target
-        self.missed += not ok
-        text = f"ratio >= {target:g}"
+    def print(self, name, unit, pairs, other_name, target=None):
+        mine, its = (statistics.median(side) for side in zip(*pairs))
+        ratio = statistics.median(a / b for a, b in pairs)
+        ok = None if target is None else ratio >= target
+        self.missed += ok is False
+        text = None if target is None else f"ratio >= {target:g}"
         if self.args.json:
-            print(json.dumps({"name": name, "unit": "GB/s", "ours": mine, "other": its,
+            print(json.dumps({"name": name, "unit": unit, "ours": mine, "other": its,
                               "other_name": other_name, "ratio": ratio, "target": text, "ok": ok}),
                   flush=True)
         else:
-            print(ROW % (name, f"{mine:.4g}", "GB/s", f"{its:.4g}", other_name, f"{ratio:.4g}",
-                         text, "ok" if ok else "MISSED"), flush=True)
+            verdict = {None: "", True: "ok", False: "MISSED"}[ok]
+            print(ROW % (name, f"{mine:.4g}", unit, f"{its:.4g}", other_name, f"{ratio:.4g}",
+                         text or "-", verdict), flush=True)
 
 
-def measure_redis(args, folder, report, sizes):
+def measure_redis(args, folder, report, cases):
     subprocess.run([ROOT / "scripts" / "setup_bench.sh"], check=True, stdout=sys.stderr)
     with Redis(folder) as redis:
-        for name, size in sizes.items():
+        for name, (size, batch) in cases.items():
             report.compare(name, "redis-py with hiredis", 2,
-                           lambda: ours(args.vitrove, redis.url, size, args.seconds),
-                           lambda: theirs(REDIS_PYTHON, "redis_get.py", redis.port, size,
+                           lambda: ours(args.vitrove, redis.url, size, batch, args.seconds),
+                           lambda: theirs(REDIS_PYTHON, "redis_get.py", redis.port, size, batch,
                                           args.seconds))
 
 
-def measure_mooncake(args, folder, report, sizes):
+def measure_mooncake(args, folder, report, cases):
     with Mooncake(folder) as mooncake:
         master = f"127.0.0.1:{mooncake.port}"
-        for name, size in sizes.items():
+        for name, (size, batch) in cases.items():
             report.compare(name, "Mooncake's own client", 0.95,
-                           lambda: ours(args.vitrove, mooncake.url, size, args.seconds),
+                           lambda: ours(args.vitrove, mooncake.url, size, batch, args.seconds),
                            lambda: theirs(MOONCAKE / "bin" / "python", "mooncake_get.py", master,
-                                          size, args.seconds))
+                                          size, batch, args.seconds))
 
 
 def run(args, folder):
     report = Report(args)
     for engine, measure in (("redis", measure_redis), ("mooncake", measure_mooncake)):
-        named = {f"{engine}_get/{label}/python": size for label, size in SIZES.items()}
-        wanted = {name: size for name, size in named.items() if args.only in name}
+        named = {f"{engine}_get/{label}/python": case for label, case in CASES[engine].items()}
+        wanted = {name: case for name, case in named.items() if args.only in name}
         if wanted:
             measure(args, folder / engine, report, wanted)
     return report.missed

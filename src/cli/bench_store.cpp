@@ -166,6 +166,7 @@ class BenchStore {
                           {"operations", figures.operations},
                           {"failed", figures.failed},
                           {"seconds", figures.seconds},
+                          {"cpu_seconds", figures.cpu_seconds},
                           {"operations_per_second", operations},
                           {"megabytes_per_second", megabytes},
                           {"p50_us", figures.p50_us},

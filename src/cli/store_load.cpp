@@ -11,6 +11,8 @@
 #include <random>
 #include <thread>
 
+#include <time.h>
+
 #include "vitrove/error.h"
 
 namespace vitrove::cli {
@@ -47,6 +49,12 @@ void stamp(MutableBuffer value, std::uint64_t number) {
 bool is_stamped(ConstBuffer value, std::uint64_t number) {
   return std::memcmp(value.data(), &number, sizeof number) == 0 &&
          std::memcmp(value.last(sizeof number).data(), &number, sizeof number) == 0;
+}
+
+double cpu_seconds_so_far() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
 }
 
 constexpr std::uint64_t nobodys_number = ~std::uint64_t{0};
@@ -113,6 +121,7 @@ class StoreLoad::Run {
     call_times_.insert(call_times_.end(), call_times.begin(), call_times.end());
     if (--running_ > 0) return;
     total_.seconds = std::chrono::duration<double>(Clock::now() - started_).count();
+    total_.cpu_seconds = cpu_seconds_so_far() - cpu_before_;
     changed_.notify_all();
   }
 
@@ -134,6 +143,7 @@ class StoreLoad::Run {
 
   const LoadOp op_;
   const Clock::time_point started_ = Clock::now();
+  const double cpu_before_ = cpu_seconds_so_far();
   const Clock::time_point end_;
   const std::size_t batches_;
   std::atomic<std::size_t> taken_{0};

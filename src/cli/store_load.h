@@ -34,7 +34,8 @@ struct LoadFigures {
   std::uint64_t failed = 0;
   std::string fault;  // of the first that failed
   double seconds = 0;
-  double p50_us = 0;  // of a call, whatever its batch
+  double cpu_seconds = 0;  // of this process
+  double p50_us = 0;       // of a call, whatever its batch
   double p99_us = 0;
 };
 

@@ -198,6 +198,7 @@ Clock::time_point Node::tend(Clock::time_point now, const std::stop_token& cance
   }
   Fault fault;
   if (is_up && !answers_ping(cancel, fault)) {
+    if (cancel.stop_requested()) return now;  // says nothing about the server
     suspect(fault);
     is_up = false;
   }
