@@ -89,46 +89,76 @@ std::vector<std::byte> read_file(const std::string& name) {
 
 // --- through servers -------------------------------------------------------------------------
 
-// Which servers are worth asking. One that gave no answer is left alone for a while.
+// Which servers are worth asking. One that gave no answer is left alone for a while, each time for
+// longer.
 class ServerList {
  public:
-  explicit ServerList(std::vector<std::string> urls)
-      : urls_(std::move(urls)), away_until_(urls_.size()) {}
+  using Clock = std::chrono::steady_clock;
 
-  // The next server in turn, those that answer first; nothing when all were tried.
+  explicit ServerList(const std::vector<std::string>& urls) {
+    for (const std::string& url : urls) servers_.push_back({url});
+  }
+
+  // The next server that was not tried: one that answers before one that is away, and the one with
+  // the fewest calls under way, so that one that hangs gets no second. Nothing when all were tried.
   std::optional<std::size_t> next(const std::vector<bool>& tried) {
     const std::lock_guard lock(mutex_);
-    const auto now = std::chrono::steady_clock::now();
-    for (const bool also_away : {false, true}) {
-      for (std::size_t i = 0; i < urls_.size(); ++i) {
-        const std::size_t index = (turn_ + i) % urls_.size();
-        if (tried[index] || (!also_away && away_until_[index] > now)) continue;
-        turn_ = index + 1;
-        return index;
-      }
+    const auto now = Clock::now();
+    std::optional<std::size_t> best;
+    for (std::size_t i = 0; i < servers_.size(); ++i) {
+      const std::size_t index = (turn_ + i) % servers_.size();
+      if (tried[index]) continue;
+      if (!best || rank(index, now) < rank(*best, now)) best = index;
     }
-    return std::nullopt;
+    if (!best) return best;
+    turn_ = *best + 1;
+    ++servers_[*best].calls;
+    return best;
   }
 
-  void mark_away(std::size_t index) {
+  // Whether it should be asked how it is before it is trusted with a file.
+  bool is_unknown(std::size_t index) {
     const std::lock_guard lock(mutex_);
-    away_until_[index] = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    return !servers_[index].answers;
   }
 
-  const std::string& url(std::size_t index) const { return urls_[index]; }
-  std::size_t size() const { return urls_.size(); }
+  enum class Ended : std::uint8_t { answered, away };
+  void ended(std::size_t index, Ended how) {
+    const std::lock_guard lock(mutex_);
+    Server& server = servers_[index];
+    --server.calls;
+    server.answers = how == Ended::answered;
+    if (server.answers) {
+      server.pause = first_pause;
+      return;
+    }
+    server.away_until = Clock::now() + server.pause;
+    server.pause = std::min<Clock::duration>(2 * server.pause, longest_pause);
+  }
+
+  const std::string& url(std::size_t index) const { return servers_[index].url; }
+  std::size_t size() const { return servers_.size(); }
 
  private:
+  static constexpr std::chrono::seconds first_pause{5};
+  static constexpr std::chrono::seconds longest_pause{300};
+
+  struct Server {
+    std::string url;
+    std::size_t calls = 0;
+    bool answers = false;
+    Clock::time_point away_until;
+    Clock::duration pause = first_pause;
+  };
+
+  std::pair<bool, std::size_t> rank(std::size_t index, Clock::time_point now) const {
+    return {servers_[index].away_until > now, servers_[index].calls};
+  }
+
   std::mutex mutex_;
-  std::vector<std::string> urls_;
-  std::vector<std::chrono::steady_clock::time_point> away_until_;
+  std::vector<Server> servers_;
   std::size_t turn_ = 0;
 };
-
-// As its content says; what is no medium is for the server to refuse.
-Modality modality_of_file(std::span<const std::byte> bytes) {
-  return modality_of(sniff(bytes)).value_or(Modality::image);
-}
 
 std::string request_body(const EncodeArguments& arguments, std::span<const std::byte> bytes) {
   json body{{"mm_items", json::array({"data:;base64," + base64_encode(bytes)})},
@@ -165,21 +195,38 @@ bool is_servers_fault(ErrorCode code) {
          code == ErrorCode::deadline_exceeded || code == ErrorCode::internal;
 }
 
+// A server says that it is alive in milliseconds, whatever its load: one that does not must not
+// keep a file for as long as an encode may take.
+constexpr std::chrono::seconds patience_with_health{5};
+
+std::string ask(const EncodeArguments& arguments, const std::string& url, bool is_unknown,
+                const std::string& body) {
+  if (is_unknown) {
+    HttpClient client(url, arguments.api_key);
+    client.set_timeout(patience_with_health);
+    client.request("GET", "/health");
+  }
+  HttpClient client(url, arguments.api_key);
+  return client.expect("POST", "/encode", body);
+}
+
 void encode_remotely(const EncodeArguments& arguments, ServerList& servers, Outcome& outcome) {
   const std::string body = request_body(arguments, read_file(outcome.file));
   std::vector<bool> tried(servers.size(), false);
   while (const auto index = servers.next(tried)) {
     tried[*index] = true;
     try {
-      HttpClient client(servers.url(*index), arguments.api_key);
-      read_reply(client.expect("POST", "/encode", body), !arguments.output.empty(), outcome);
+      read_reply(ask(arguments, servers.url(*index), servers.is_unknown(*index), body),
+                 !arguments.output.empty(), outcome);
+      servers.ended(*index, ServerList::Ended::answered);
       outcome.error.clear();
       return;
     } catch (const Error& error) {
+      const bool is_away = error.code() == ErrorCode::unavailable;
+      servers.ended(*index, is_away ? ServerList::Ended::away : ServerList::Ended::answered);
       outcome.error = error.what();
       outcome.code = error.code();
       if (!is_servers_fault(error.code())) return;
-      if (error.code() == ErrorCode::unavailable) servers.mark_away(*index);
     }
   }
 }
