@@ -12,7 +12,8 @@ target_include_directories(vitrove PUBLIC
   "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
 target_link_libraries(vitrove PUBLIC Threads::Threads ${CMAKE_DL_LIBS}
   PRIVATE OpenSSL::SSL OpenSSL::Crypto spdlog::spdlog JPEG::JPEG CURL::libcurl ZLIB::ZLIB
-  "$<BUILD_INTERFACE:PkgConfig::SPNG>" "$<BUILD_INTERFACE:PkgConfig::WEBP>")
+  GIF::GIF TIFF::TIFF "$<BUILD_INTERFACE:PkgConfig::SPNG>" "$<BUILD_INTERFACE:PkgConfig::WEBP>"
+  "$<BUILD_INTERFACE:PkgConfig::FFMPEG>")
 if(VITROVE_SANITIZE)
   target_link_options(vitrove PUBLIC "$<BUILD_INTERFACE:-fsanitize=${VITROVE_SANITIZE}>")
 endif()

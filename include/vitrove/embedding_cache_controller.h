@@ -151,8 +151,12 @@ class FillTicket {
 
   const EmbeddingKey& key() const;
 
-  // First step of a fill, before anything is decoded: makes sure that no other process of the
-  // cluster is encoding the same. `wait` false answers `claimed_elsewhere` at once when one is; the
+  // Asks the store for the claim that claim() is about, and does not wait: what takes time before
+  // the encoder, decoding above all, can be done meanwhile. Never throws; without it, claim() asks.
+  void begin_claim(const RequestContext& context) noexcept;
+
+  // Before the encoder: makes sure that no other process of the cluster is encoding the same.
+  // `wait` false answers `claimed_elsewhere` at once when one is; the
   // caller does what else there is to do and comes again. `wait` true polls for the value and for
   // the claim, with back-off, for a time that depends on the encode cost seen so far, and then goes
   // without a claim. On a hit the ticket is served, and the source is `store`. Anything that goes

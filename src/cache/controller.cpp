@@ -61,7 +61,9 @@ Impl::Impl(ControllerOptions given, std::vector<std::shared_ptr<EmbeddingStore>>
 
 // Calls that hang are left behind, with the core they hold.
 Impl::~Impl() {
-  tiers.shut_down(Clock::now() + options.shutdown_timeout);
+  const auto bound = Clock::now() + options.shutdown_timeout;
+  claims.shut_down(bound);
+  tiers.shut_down(bound);
   claims.keeper().shut_down();  // after the puts that their claims wait for
 }
 

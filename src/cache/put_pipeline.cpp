@@ -349,7 +349,8 @@ void PutQueue::add(std::shared_ptr<PutValue> value, ClaimHold claim) {
     ++state_->dropped;
     return;
   }
-  if (delayer_.joinable()) {
+  // Staging is for what passes through: with what waits in it, nothing could be read any more.
+  if (delayer_.joinable() && job.value->staged_bytes == 0) {
     job.due = Clock::now() + state_->options.delay;
     state_->waiting_bytes += bytes;
     state_->waiting.push_back(std::move(job));

@@ -1,4 +1,5 @@
-// vitrove encode FILE...: encodes pictures and says where each embedding came from.
+// vitrove encode FILE...: encodes pictures, clips and sounds, and says where each embedding came
+// from and what was refused, and why.
 //
 // With --server (several may be given) the files are sent there: items are spread, and an item
 // whose server is away goes to another. Without it, the pipeline runs in this process, with
@@ -26,6 +27,7 @@
 #include "cli/serve_options.h"
 #include "server/encode_service.h"
 #include "vitrove/error.h"
+#include "vitrove/media.h"
 #include "vitrove/units.h"
 
 namespace vitrove::cli {
@@ -64,8 +66,11 @@ std::vector<std::string> expand(const std::vector<std::string>& names) {
       continue;
     }
     std::vector<std::string> inside;
-    for (const auto& entry : fs::recursive_directory_iterator(name))
-      if (entry.is_regular_file()) inside.push_back(entry.path().string());
+    constexpr auto options = fs::directory_options::skip_permission_denied;
+    for (const auto& entry : fs::recursive_directory_iterator(name, options)) {
+      std::error_code gone;
+      if (entry.is_regular_file(gone)) inside.push_back(entry.path().string());
+    }
     std::sort(inside.begin(), inside.end());
     files.insert(files.end(), inside.begin(), inside.end());
   }
@@ -120,9 +125,14 @@ class ServerList {
   std::size_t turn_ = 0;
 };
 
+// As its content says; what is no medium is for the server to refuse.
+Modality modality_of_file(std::span<const std::byte> bytes) {
+  return modality_of(sniff(bytes)).value_or(Modality::image);
+}
+
 std::string request_body(const EncodeArguments& arguments, std::span<const std::byte> bytes) {
   json body{{"mm_items", json::array({"data:;base64," + base64_encode(bytes)})},
-            {"modality", "image"},
+            {"modality", to_string(modality_of_file(bytes))},
             {"return", arguments.output.empty() ? "metadata" : "safetensors"}};
   if (!arguments.kwargs.empty())
     body["mm_processor_kwargs"] = json::parse(arguments.kwargs, nullptr, false);
@@ -191,6 +201,7 @@ json describe(const EncodedItem& item) {
 void encode_locally(const EncodeArguments& arguments, EncodeService& service, Outcome& outcome) {
   EncodeItem item;
   item.bytes = std::make_shared<const std::vector<std::byte>>(read_file(outcome.file));
+  item.modality = modality_of_file(*item.bytes);
   item.mm_processor_kwargs = arguments.kwargs;
   EncodeRequest request;
   request.req_id = outcome.file;
@@ -250,6 +261,21 @@ void print_json(const std::vector<Outcome>& outcomes) {
   }
 }
 
+// Every one with its reason; how many there are.
+std::size_t print_refused(const std::vector<Outcome>& outcomes) {
+  Table table({"REFUSED", "WHY", "REASON"});
+  std::size_t refused = 0;
+  for (const Outcome& outcome : outcomes) {
+    if (outcome.error.empty()) continue;
+    ++refused;
+    table.add({shown(outcome.file), std::string(to_string(outcome.code)), shown(outcome.error)});
+  }
+  if (refused > 0) std::puts("");
+  if (refused > 0) table.print();
+  if (refused > 0) std::puts("");
+  return refused;
+}
+
 void print_table(const std::vector<Outcome>& outcomes) {
   Table table({"FILE", "FROM", "TOKENS", "ENCODE", "KEY"});
   std::size_t hits = 0;
@@ -261,17 +287,12 @@ void print_table(const std::vector<Outcome>& outcomes) {
     const double cost = outcome.item.value("encode_ms", 0.0);
     (source == "encoded" ? encodes : hits) += 1;
     if (source != "encoded") saved_ms += cost;
-    table.add({outcome.file, source, outcome.item.at("tokens").dump(),
+    table.add({shown(outcome.file), source, outcome.item.at("tokens").dump(),
                format_duration(std::chrono::microseconds(static_cast<long long>(cost * 1000))),
                outcome.item.value("key", "")});
   }
   table.print();
-  std::size_t refused = 0;
-  for (const Outcome& outcome : outcomes) {
-    if (outcome.error.empty()) continue;
-    ++refused;
-    std::printf("refused  %s: %s\n", outcome.file.c_str(), outcome.error.c_str());
-  }
+  const std::size_t refused = print_refused(outcomes);
   std::printf("%zu files: %zu encoded, %zu hits (%.1f ms of encoding saved), %zu refused\n",
               outcomes.size(), encodes, hits, saved_ms, refused);
 }
@@ -338,8 +359,8 @@ void add_encode(CLI::App& app, int& exit_code) {
   config.pool_size = std::uint64_t{256} << 20;
   config.log_level = "warning";
   CLI::App* command =
-      app.add_subcommand("encode", "encode pictures through servers, or in this process");
-  command->add_option("FILES", arguments->files, "pictures, or folders of them")
+      app.add_subcommand("encode", "encode media through servers, or in this process");
+  command->add_option("FILES", arguments->files, "pictures, clips, sounds, or folders of them")
       ->required()
       ->check(CLI::ExistingPath);
   command->add_option("--server", arguments->servers, "server to send to, repeatable")

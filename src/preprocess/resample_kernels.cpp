@@ -37,17 +37,22 @@ std::uint8_t to_byte(std::int32_t sum) {
   return static_cast<std::uint8_t>(std::clamp(sum >> weight_bits, 0, 255));
 }
 
-void combine_blocks(const std::uint8_t* first, Weights weights, std::uint8_t* out) {
+void turn_rows(const RowPointers& rows, std::size_t pixels, std::uint8_t* turned) {
+  gather_rows(rows, 3 * pixels, turned);
+}
+
+void combine_blocks(const std::uint8_t* turned, const Taps& taps, std::uint8_t* out) {
   std::array<std::int32_t, block_bytes> sums;
   sums.fill(rounding);
-  for (const std::int32_t weight : weights) {
+  const std::uint8_t* first = turned + taps.first * block_bytes;
+  for (const std::int32_t weight : taps.weights) {
     for (std::size_t i = 0; i < block_bytes; ++i) sums[i] += first[i] * weight;
     first += block_bytes;
   }
   std::ranges::transform(sums, out, to_byte);
 }
 
-void combine_rows(const std::uint8_t* const* rows, Weights weights, std::size_t bytes,
+void combine_rows(const std::uint8_t* const* rows, const Taps& taps, std::size_t bytes,
                   std::uint8_t* out) {
   // In pieces, so that the sums stay in the fastest cache.
   constexpr std::size_t piece = 256;
@@ -55,16 +60,16 @@ void combine_rows(const std::uint8_t* const* rows, Weights weights, std::size_t 
   for (std::size_t at = 0; at < bytes; at += piece) {
     const std::size_t count = std::min(piece, bytes - at);
     sums.fill(rounding);
-    for (std::size_t k = 0; k < weights.size(); ++k) {
+    for (std::size_t k = 0; k < taps.weights.size(); ++k) {
       const std::uint8_t* const row = rows[k] + at;
-      for (std::size_t i = 0; i < count; ++i) sums[i] += row[i] * weights[k];
+      for (std::size_t i = 0; i < count; ++i) sums[i] += row[i] * taps.weights[k];
     }
     std::transform(sums.begin(), sums.begin() + static_cast<std::ptrdiff_t>(count), out + at,
                    to_byte);
   }
 }
 
-constexpr ResampleKernels portable{combine_blocks, combine_rows};
+constexpr ResampleKernels portable{false, turn_rows, combine_blocks, combine_rows};
 
 }  // namespace
 
@@ -97,8 +102,12 @@ void scatter_rows(const std::uint8_t* columns, std::size_t bytes, const MutableR
 const ResampleKernels& portable_kernels() { return portable; }
 
 const ResampleKernels& best_kernels() {
-  static const ResampleKernels* const fast = avx2_kernels();
-  return fast != nullptr ? *fast : portable;
+  static const ResampleKernels& best = [&]() -> const ResampleKernels& {
+    if (const auto* vnni = vnni_kernels()) return *vnni;
+    if (const auto* avx2 = avx2_kernels()) return *avx2;
+    return portable;
+  }();
+  return best;
 }
 
 }  // namespace vitrove

@@ -1,14 +1,17 @@
 // The inner loops of resizing, once per instruction set.
 //
-// Sixteen rows of a picture are turned by 90 degrees, so that a pixel becomes a block of 48 bytes
-// (three channels of sixteen rows) and the horizontal pass works on whole blocks. Integer
-// arithmetic, so every version gives the same bytes.
+// Sixteen rows of a picture are turned by 90 degrees, so that the horizontal pass works on whole
+// registers: a pixel becomes a block of 48 bytes (three channels of sixteen rows) or, for kernels
+// that take quads, four pixels become 192 bytes (three channels of sixteen rows of four pixels).
+// Integer arithmetic, so every version gives the same bytes.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+
+#include "preprocess/quad_weights.h"
 
 namespace vitrove {
 
@@ -23,18 +26,35 @@ void gather_rows(const RowPointers& rows, std::size_t bytes, std::uint8_t* colum
 // And back.
 void scatter_rows(const std::uint8_t* columns, std::size_t bytes, const MutableRowPointers& rows);
 
+// What makes one output: which pixels or rows from where on, and how much they count.
+struct Taps {
+  std::size_t first = 0;        // in pixels, or in fours where quads are taken
+  Weights weights;              // where no quads are taken
+  std::span<const Quad> quads;  // where they are
+};
+
 struct ResampleKernels {
-  // One block of output: the weighted sum of neighbouring blocks, one a weight.
-  void (*combine_blocks)(const std::uint8_t* first, Weights weights, std::uint8_t* out);
-  // One row of output of `bytes` bytes: the weighted sum of rows, one a weight.
-  void (*combine_rows)(const std::uint8_t* const* rows, Weights weights, std::size_t bytes,
+  bool takes_quads;
+  // Sixteen rows of so many pixels, to turned_bytes() bytes.
+  void (*turn_rows)(const RowPointers& rows, std::size_t pixels, std::uint8_t* turned);
+  // One block of 48 bytes of output: the weighted sum of neighbouring pixels.
+  void (*combine_blocks)(const std::uint8_t* turned, const Taps& taps, std::uint8_t* out);
+  // One row of output of `bytes` bytes: the weighted sum of rows. For quads, as many rows as they
+  // hold weights.
+  void (*combine_rows)(const std::uint8_t* const* rows, const Taps& taps, std::size_t bytes,
                        std::uint8_t* out);
 };
 
+// What sixteen turned rows take, for all kernels.
+constexpr std::size_t turned_bytes(std::size_t pixels) {
+  return (pixels + lanes - 1) / lanes * lanes * block_bytes;
+}
+
 // For any CPU of this architecture.
 const ResampleKernels& portable_kernels();
-// Null where the CPU has no AVX2.
+// Null where the CPU has not what they need.
 const ResampleKernels* avx2_kernels();
+const ResampleKernels* vnni_kernels();
 // The fastest that this CPU runs.
 const ResampleKernels& best_kernels();
 

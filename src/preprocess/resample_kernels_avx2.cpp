@@ -50,11 +50,16 @@ struct Sums {
   }
 };
 
-[[gnu::target("avx2")]] void combine_blocks(const std::uint8_t* first, Weights weights,
-                                            std::uint8_t* out) {
+void turn_rows_avx2(const RowPointers& rows, std::size_t pixels, std::uint8_t* turned) {
+  gather_rows(rows, 3 * pixels, turned);
+}
+
+[[gnu::target("avx2")]] void combine_blocks_avx2(const std::uint8_t* turned, const Taps& taps,
+                                                 std::uint8_t* out) {
   Sums<block_bytes / width> sums;
   sums.start();
-  for (const std::int32_t weight : weights) {
+  const std::uint8_t* first = turned + taps.first * block_bytes;
+  for (const std::int32_t weight : taps.weights) {
     sums.add(first, weight);
     first += block_bytes;
   }
@@ -70,8 +75,9 @@ template <std::size_t Count>
   sums.finish(out + at);
 }
 
-[[gnu::target("avx2")]] void combine_rows(const std::uint8_t* const* rows, Weights weights,
-                                          std::size_t bytes, std::uint8_t* out) {
+[[gnu::target("avx2")]] void combine_rows_avx2(const std::uint8_t* const* rows, const Taps& taps,
+                                               std::size_t bytes, std::uint8_t* out) {
+  const Weights weights = taps.weights;
   constexpr std::size_t large = 8;
   constexpr std::size_t small = 2;
   std::size_t at = 0;
@@ -89,7 +95,7 @@ template <std::size_t Count>
   }
 }
 
-constexpr ResampleKernels kernels{combine_blocks, combine_rows};
+constexpr ResampleKernels kernels{false, turn_rows_avx2, combine_blocks_avx2, combine_rows_avx2};
 
 }  // namespace
 

@@ -31,7 +31,7 @@ RgbImage pick_nearest(const RgbImage& image, const Size& size, const Window& win
 // order. Only as many are kept as one output row can need.
 class NarrowRows {
  public:
-  NarrowRows(const RgbImage& image, const Size& size, const Window& window, Resampling filter,
+  NarrowRows(const RgbImage& image, const Size& size, const Window& window, const ResizeRule& rule,
              const Range& rows, std::size_t max_kept, const ResampleKernels& kernels)
       : image_(image),
         kernels_(kernels),
@@ -42,9 +42,10 @@ class NarrowRows {
         row_bytes_(std::size_t{3} * window.columns.length),
         rows_(kept_ * row_bytes_) {
     if (size.width == image.width) return;
-    weights_.emplace(image.width, size.width, window.columns, filter);
+    weights_.emplace(image.width, size.width, window.columns, rule.filter, rule.rounding);
     used_ = weights_->used();
-    turned_.resize(block_bytes * used_.length);
+    if (kernels.takes_quads) quads_.emplace(*weights_, used_.start);
+    turned_.resize(turned_bytes(used_.length));
     combined_.resize(lanes * row_bytes_);
   }
 
@@ -81,13 +82,18 @@ class NarrowRows {
       from[i] = image_.row(y) + std::size_t{3} * used_.start;
       to[i] = slot(y);
     }
-    gather_rows(from, std::size_t{3} * used_.length, turned_.data());
+    kernels_.turn_rows(from, used_.length, turned_.data());
     std::uint8_t* out = combined_.data();
     for (std::size_t x = 0; x < weights_->size(); ++x, out += block_bytes) {
-      const std::size_t first = weights_->run(x).start - used_.start;
-      kernels_.combine_blocks(turned_.data() + first * block_bytes, weights_->weights(x), out);
+      kernels_.combine_blocks(turned_.data(), taps_of(x), out);
     }
     scatter_rows(combined_.data(), row_bytes_, to);
+  }
+
+  Taps taps_of(std::size_t x) const {
+    if (!quads_) return {weights_->run(x).start - used_.start, weights_->weights(x), {}};
+    const QuadRuns::Run run = quads_->run(x);
+    return {run.first, {}, run.quads};
   }
 
   const RgbImage& image_;
@@ -99,6 +105,7 @@ class NarrowRows {
   std::size_t row_bytes_;
   std::vector<std::uint8_t> rows_;
   std::optional<AxisWeights> weights_;  // none: the width stays
+  std::optional<QuadRuns> quads_;
   Range used_;
   std::vector<std::uint8_t> turned_;
   std::vector<std::uint8_t> combined_;
@@ -106,24 +113,29 @@ class NarrowRows {
 
 }  // namespace
 
-RgbImage resize(const RgbImage& image, const Size& size, Resampling filter, const Window& window,
-                const ResampleKernels& kernels) {
-  if (filter == Resampling::nearest) return pick_nearest(image, size, window);
+RgbImage resize(const RgbImage& image, const Size& size, const ResizeRule& rule,
+                const Window& window, const ResampleKernels& kernels) {
+  if (rule.filter == Resampling::nearest) return pick_nearest(image, size, window);
   RgbImage result = allocate(window);
   if (size.height == image.height) {
-    NarrowRows narrow(image, size, window, filter, window.rows, 1, kernels);
+    NarrowRows narrow(image, size, window, rule, window.rows, 1, kernels);
     for (std::uint32_t y = 0; y < window.rows.length; ++y) {
       std::memcpy(result.row(y), narrow.row(window.rows.start + y), narrow.row_bytes());
     }
     return result;
   }
-  const AxisWeights weights(image.height, size.height, window.rows, filter);
-  NarrowRows narrow(image, size, window, filter, weights.used(), weights.max_run(), kernels);
-  std::vector<const std::uint8_t*> rows(weights.max_run());
+  const AxisWeights weights(image.height, size.height, window.rows, rule.filter, rule.rounding);
+  NarrowRows narrow(image, size, window, rule, weights.used(), weights.max_run(), kernels);
+  // Quads may need up to three rows more, which do not count.
+  std::vector<const std::uint8_t*> rows(weights.max_run() + 3);
   for (std::uint32_t y = 0; y < window.rows.length; ++y) {
     const Range& run = weights.run(y);
     for (std::uint32_t k = 0; k < run.length; ++k) rows[k] = narrow.row(run.start + k);
-    kernels.combine_rows(rows.data(), weights.weights(y), narrow.row_bytes(), result.row(y));
+    std::fill_n(rows.begin() + run.length, 3, rows[0]);
+    const std::vector<Quad> quads =
+        kernels.takes_quads ? make_quads(weights.weights(y)) : std::vector<Quad>();
+    kernels.combine_rows(rows.data(), {0, weights.weights(y), quads}, narrow.row_bytes(),
+                         result.row(y));
   }
   return result;
 }
@@ -138,12 +150,12 @@ std::uint64_t resize_scratch_bytes(const Size& from, const Size& to, Resampling 
   const std::uint64_t weights =
       AxisWeights::bytes(run_across, columns) + AxisWeights::bytes(run_down, rows);
   const std::uint64_t kept_rows = 3 * columns * (run_down + lanes);
-  const std::uint64_t blocks = block_bytes * (from.width + columns);
-  return weights + kept_rows + blocks;
+  const std::uint64_t blocks = turned_bytes(from.width) + block_bytes * columns;
+  return weights + QuadRuns::bytes(run_across, columns) + kept_rows + blocks;
 }
 
-RgbImage resize(const RgbImage& image, const Size& size, Resampling filter) {
-  return resize(image, size, filter, {{0, size.width}, {0, size.height}});
+RgbImage resize(const RgbImage& image, const Size& size, const ResizeRule& rule) {
+  return resize(image, size, rule, {{0, size.width}, {0, size.height}});
 }
 
 }  // namespace vitrove

@@ -17,7 +17,9 @@ struct Command {
   // Where a bulk reply of exactly `target_bytes` goes. Without a target it goes into the reply.
   MutableBufferList target;
   std::uint64_t target_bytes = 0;
-  std::size_t key_index = 0;  // for the observer
+  // For the observer: whose value, and where in it the target lies.
+  std::size_t key_index = 0;
+  std::uint64_t target_offset = 0;
 
   std::uint16_t slot = 0;  // of its key
   bool repeatable = true;  // sending it twice does no harm

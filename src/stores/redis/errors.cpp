@@ -58,6 +58,10 @@ Fault fault_of(const Reply& error) {
 
 Fault odd_answer() { return {StoreStatus::io_error, EPROTO, "an answer of another kind"}; }
 
+StoreResult result_of_error(const Reply& reply) {
+  return reply.is_error() ? fault_of(reply).result() : odd_answer().result();
+}
+
 std::optional<Redirect> redirect_of(const Reply& error) {
   const std::string_view code = error.error_code();
   if (code != "MOVED" && code != "ASK") return std::nullopt;

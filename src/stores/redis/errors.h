@@ -15,6 +15,9 @@ Fault fault_of(const Reply& error);
 // Of an answer that the command cannot have.
 Fault odd_answer();
 
+// Of any answer that is not the one hoped for.
+StoreResult result_of_error(const Reply& reply);
+
 // MOVED or ASK: the slot has to be asked for elsewhere.
 struct Redirect {
   bool is_ask = false;

@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "stores/batch.h"
+#include "stores/redis/window.h"
 
 namespace vitrove::redis {
 namespace {
@@ -24,7 +25,7 @@ Exchange::Exchange(Connection& connection, std::vector<Command*> commands,
     : connection_(connection),
       commands_(std::move(commands)),
       context_(context),
-      sender_(commands_),
+      sender_(commands_, owed_bytes_window(connection.stream().fd())),
       receiver_(commands_, context) {}
 
 void Exchange::step() {
@@ -33,7 +34,11 @@ void Exchange::step() {
     send();
     receive();
     // An answer may have made room for more commands.
-  } while (is_running() && !send_blocked_ && send_error_ == 0 && sender_.has_work());
+  } while (can_send());
+}
+
+bool Exchange::can_send() {
+  return is_running() && !send_blocked_ && send_error_ == 0 && sender_.has_work();
 }
 
 bool Exchange::must_stop() {
@@ -44,7 +49,7 @@ bool Exchange::must_stop() {
 
 void Exchange::send() {
   send_blocked_ = false;
-  while (is_running() && send_error_ == 0 && !send_blocked_ && sender_.has_work()) {
+  while (can_send()) {
     const IoResult result = sender_.send(connection_.stream());
     if (result.moved()) {
       last_moved_ = Clock::now();
@@ -62,7 +67,9 @@ void Exchange::receive() {
   read_awaits_room_ = false;
   may_read_more_ = false;
   for (int reads = 0; is_running() && reads < max_reads_a_step; ++reads) {
-    if (!understand_buffer() || !read_once()) return;
+    if (!understand_buffer()) return;
+    if (can_send()) return;  // before the server has nothing left to do
+    if (!read_once()) return;
   }
   if (is_running()) may_read_more_ = understand_buffer();
 }

@@ -37,6 +37,7 @@ class Exchange {
   Clock::time_point last_moved() const { return last_moved_; }
 
  private:
+  bool can_send();
   void send();
   void receive();
   bool understand_buffer();

@@ -101,9 +101,10 @@ void Receiver::take_value(ReadBuffer& buffer) {
 void Receiver::pass_value(std::size_t bytes) {
   left_ -= bytes;
   PieceObserver* const observer = context_.observer;
-  const std::size_t key_index = current().key_index;
+  const Command& command = current();
   value_.advance(bytes, [&](std::uint64_t offset, MutableBuffer piece) {
-    if (observer != nullptr) observer->on_piece(key_index, offset, piece);
+    if (observer == nullptr) return;
+    observer->on_piece(command.key_index, command.target_offset + offset, piece);
   });
 }
 

@@ -7,6 +7,7 @@
 #include "stores/redis/claims.h"
 #include "stores/redis/client.h"
 #include "stores/redis/errors.h"
+#include "stores/redis/get_plan.h"
 #include "stores/redis/hash_slot.h"
 #include "stores/redis/lister.h"
 #include "stores/redis/redis_options.h"
@@ -16,28 +17,6 @@
 namespace vitrove {
 namespace redis {
 namespace {
-
-StoreResult result_of_error(const Reply& reply) {
-  return reply.is_error() ? fault_of(reply).result() : odd_answer().result();
-}
-
-StoreResult get_result(const Command& command) {
-  if (!command.answered) return command.fault.result();
-  const Reply& reply = command.reply;
-  if (reply.type == ReplyType::nil) return {StoreStatus::absent};
-  if (reply.type != ReplyType::bulk) return result_of_error(reply);
-  const auto size = static_cast<std::uint64_t>(reply.number);
-  return {size == command.target_bytes ? StoreStatus::ok : StoreStatus::size_mismatch, size};
-}
-
-StoreResult exist_result(const Command& command) {
-  if (!command.answered) return command.fault.result();
-  const Reply& reply = command.reply;
-  if (reply.type != ReplyType::integer || reply.number < 0) return result_of_error(reply);
-  // Nobody stores nothing: no bytes are no value.
-  if (reply.number == 0) return {StoreStatus::absent};
-  return {StoreStatus::ok, static_cast<std::uint64_t>(reply.number)};
-}
 
 StoreResult remove_result(const Command& command) {
   if (!command.answered) return command.fault.result();
@@ -127,21 +106,12 @@ std::vector<StoreResult> RedisStore::batch_get_into_multi_buffers(
   if (keys.size() != buffers.size()) return same_for_all(keys.size(), StoreStatus::invalid);
   if (const auto reason = stop_reason(context)) return same_for_all(keys.size(), *reason);
   std::vector<StoreResult> results(keys.size(), {StoreStatus::invalid});
-  std::vector<Command> commands;
-  commands.reserve(keys.size());
+  GetPlan plan;
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    const std::uint64_t room = total_bytes(buffers[i]);
-    if (room == 0) continue;
-    const std::string name = get_key(keys[i]);
-    Command& command = commands.emplace_back();
-    command.head = encode_command({"GET", name});
-    command.target = buffers[i];
-    command.target_bytes = room;
-    command.key_index = i;
-    command.slot = hash_slot(name);
+    if (total_bytes(buffers[i]) > 0) plan.add(i, get_key(keys[i]), buffers[i]);
   }
-  client_.run(commands, Use::read, context);
-  for (const Command& command : commands) results[command.key_index] = get_result(command);
+  client_.run(plan.commands(), Use::read, context);
+  plan.settle(results);
   return results;
 }
 

@@ -6,9 +6,8 @@
 namespace vitrove::redis {
 namespace {
 
-// The server keeps what it owes us in its memory: so much of it and no more, but one answer at
-// least.
-constexpr std::uint64_t max_owed_bytes = 16 << 20;
+// The server works on one while the other is on its way.
+constexpr std::size_t least_owed_answers = 2;
 constexpr std::size_t max_owed_answers = 1024;
 
 // Bounds of one system call.
@@ -32,9 +31,11 @@ std::span<const std::byte> part_of(const Command& command, std::size_t part) {
 }  // namespace
 
 void Sender::admit() {
+  const bool is_busy = owed_answers_ >= least_owed_answers;
+  if (is_busy && owed_bytes_ > window_ / 2) return;  // fewer and larger writes
   while (admitted_ < commands_.size() && owed_answers_ < max_owed_answers) {
     const std::uint64_t bytes = commands_[admitted_]->target_bytes;
-    if (owed_answers_ > 0 && owed_bytes_ + bytes > max_owed_bytes) return;
+    if (owed_answers_ >= least_owed_answers && owed_bytes_ + bytes > window_) return;
     owed_bytes_ += bytes;
     ++owed_answers_;
     ++admitted_;

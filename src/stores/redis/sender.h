@@ -11,7 +11,9 @@ namespace vitrove::redis {
 
 class Sender {
  public:
-  explicit Sender(std::span<Command* const> commands) : commands_(commands) {}
+  // At most `window` bytes of values are owed to us at a time, or two values.
+  Sender(std::span<Command* const> commands, std::uint64_t window)
+      : commands_(commands), window_(window) {}
 
   // One write of what may be sent now. Call while has_work().
   IoResult send(Stream& stream);
@@ -28,6 +30,7 @@ class Sender {
   void advance(std::size_t bytes);
 
   const std::span<Command* const> commands_;
+  const std::uint64_t window_;
   // Commands before `admitted_` may be sent. `sent_` are sent; of the next one, `offset_` bytes of
   // its part `part_`, and all parts before.
   std::size_t admitted_ = 0;

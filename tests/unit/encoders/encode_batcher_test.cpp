@@ -36,8 +36,8 @@ class NoPreprocessor final : public Preprocessor {
   std::vector<PipelineVersion> versions() const override { return {}; }
 };
 
-// One row of one number an item: the item's own. Passes a gate on every run and remembers what ran
-// together.
+// Rows of one number an item, one or as many as its grid has rows: the item's own. Passes a gate on
+// every run and remembers what ran together.
 class GatedEncoder final : public Encoder {
  public:
   using Behaviour = std::function<void(std::vector<EncoderOutput>&)>;
@@ -46,7 +46,9 @@ class GatedEncoder final : public Encoder {
 
   const EncoderInfo& info() const override { return info_; }
   const Preprocessor& preprocessor() const override { return preprocessor_; }
-  std::optional<std::uint32_t> token_count(const PreprocessedItem&) const override { return 1; }
+  std::optional<std::uint32_t> token_count(const PreprocessedItem& item) const override {
+    return item.grid ? item.grid->h : 1;
+  }
 
   std::string batch_class(const PreprocessedItem& item) const override {
     if (value(item) < 0) throw Error(ErrorCode::invalid_argument, "no negative items");
@@ -63,9 +65,9 @@ class GatedEncoder final : public Encoder {
     }
     gate.pass();
     std::vector<EncoderOutput> outputs;
-    for (const int number : values) {
-      if (number == poison) throw std::runtime_error("poison");
-      outputs.push_back(make_output(number));
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      if (values[i] == poison) throw std::runtime_error("poison");
+      outputs.push_back(make_output(values[i], *token_count(*batch[i])));
     }
     if (behaviour) behaviour(outputs);
     return outputs;
@@ -80,12 +82,12 @@ class GatedEncoder final : public Encoder {
     return static_cast<int>(item.primary().floats().front());
   }
 
-  static EncoderOutput make_output(int number) {
+  static EncoderOutput make_output(int number, std::uint32_t rows) {
     EncoderOutput output;
-    output.rows = 1;
-    output.bytes.resize(4);
-    const float row[] = {static_cast<float>(number)};
-    float32_to_rows(row, DType::float32, output.bytes);
+    output.rows = rows;
+    output.bytes.resize(std::size_t{4} * rows);
+    const std::vector<float> numbers(rows, static_cast<float>(number));
+    float32_to_rows(numbers, DType::float32, output.bytes);
     return output;
   }
 
@@ -105,6 +107,12 @@ class GatedEncoder final : public Encoder {
 std::shared_ptr<const PreprocessedItem> item(int number, std::size_t rank = 1) {
   return std::make_shared<PreprocessedItem>(
       float_item(std::vector<std::int64_t>(rank, 1), {static_cast<float>(number)}));
+}
+
+std::shared_ptr<const PreprocessedItem> item_of(int number, Grid grid) {
+  auto made = float_item({1}, {static_cast<float>(number)});
+  made.grid = grid;
+  return std::make_shared<PreprocessedItem>(std::move(made));
 }
 
 int number_of(const EncodeResult& result) {
@@ -453,11 +461,56 @@ TEST_F(EncodeBatcherTest, TheCostOfABatchIsSharedByItsItems) {
   EXPECT_GE(stats.busy_us, 40'000U);
 }
 
+TEST_F(EncodeBatcherTest, AnItemOfManyRowsBearsMoreOfTheCost) {
+  encoder_->behaviour = [](auto&) { std::this_thread::sleep_for(std::chrono::milliseconds(4)); };
+  auto& batcher = start({.max_batch_size = 2, .max_wait = for_ever});
+  auto small = batcher.submit(item_of(1, {1, 1, 4}));
+  auto large = batcher.submit(item_of(2, {1, 3, 4}));
+  const auto cost = small.get().cost.count();
+  EXPECT_GT(cost, 0);
+  EXPECT_NEAR(static_cast<double>(large.get().cost.count()), 3.0 * static_cast<double>(cost), 3.0);
+}
+
+TEST_F(EncodeBatcherTest, ABatchHoldsNoMorePatchesThanItMay) {
+  auto& batcher = start({.max_batch_size = 8, .max_batch_patches = 10, .max_wait = no_wait});
+  auto running = occupy();
+  auto first = batcher.submit(item_of(1, {1, 2, 3}));
+  auto too_much = batcher.submit(item_of(2, {2, 1, 3}));
+  auto fits = batcher.submit(item_of(3, {1, 2, 2}));
+  encoder_->gate.open();
+  EXPECT_EQ(number_of(first.get()), 1);
+  EXPECT_EQ(number_of(too_much.get()), 2);
+  EXPECT_EQ(number_of(fits.get()), 3);
+  EXPECT_THAT(encoder_->runs(), ElementsAre(ElementsAre(0), ElementsAre(1, 3), ElementsAre(2)));
+}
+
+TEST_F(EncodeBatcherTest, AnItemOfMorePatchesThanABatchMayHoldRunsAlone) {
+  auto& batcher = start({.max_batch_size = 8, .max_batch_patches = 10, .max_wait = no_wait});
+  auto running = occupy();
+  auto huge = batcher.submit(item_of(1, {3, 2, 2}));
+  auto small = batcher.submit(item_of(2, {1, 1, 1}));
+  encoder_->gate.open();
+  EXPECT_EQ(number_of(huge.get()), 1);
+  EXPECT_EQ(number_of(small.get()), 2);
+  EXPECT_THAT(encoder_->runs(), ElementsAre(ElementsAre(0), ElementsAre(1), ElementsAre(2)));
+}
+
+TEST_F(EncodeBatcherTest, ABatchThatHoldsAllItsPatchesWaitsForNothing) {
+  auto& batcher = start({.max_batch_size = 8, .max_batch_patches = 10, .max_wait = for_ever});
+  auto exact = batcher.submit(item_of(1, {1, 2, 5}));
+  EXPECT_EQ(number_of(exact.get()), 1);
+  auto first = batcher.submit(item_of(2, {1, 1, 6}));
+  auto beyond = batcher.submit(item_of(3, {1, 2, 5}));
+  EXPECT_EQ(number_of(first.get()), 2) << "with no room for the next one, it goes";
+  EXPECT_EQ(number_of(beyond.get()), 3);
+}
+
 TEST_F(EncodeBatcherTest, LimitsOfZeroAreRefused) {
   const auto code = [&](BatcherOptions options) {
     return failure_of([&] { EncodeBatcher(encoder_, options); }).code;
   };
   EXPECT_EQ(code({.max_batch_size = 0}), ErrorCode::invalid_argument);
+  EXPECT_EQ(code({.max_batch_patches = 0}), ErrorCode::invalid_argument);
   EXPECT_EQ(code({.max_queue = 0}), ErrorCode::invalid_argument);
   EXPECT_EQ(failure_of([] { EncodeBatcher(nullptr, {}); }).code, ErrorCode::invalid_argument);
 }

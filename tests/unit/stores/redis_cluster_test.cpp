@@ -97,6 +97,23 @@ TYPED_TEST(RedisClusters, AreFollowedWhileSlotsMove) {
   EXPECT_EQ(store->health().state, StoreState::ready) << store->health().detail;
 }
 
+TYPED_TEST(RedisClusters, AreFollowedForEachPartOfALargeValue) {
+  const auto store = this->open();
+  this->fill(*store);  // so that the slots are known
+  RedisCluster& cluster = this->cluster();
+  const EmbeddingKey key = key_number(0, "large");
+  const Bytes large = pattern(3, 6 << 20);
+  ASSERT_TRUE(put_one(*store, key, large).ok());
+  const std::uint16_t slot = this->slot_of(key);
+  const std::size_t from = cluster.owner_of(slot);
+  const std::size_t to = (from + 1) % 3;
+  cluster.begin_move(slot, from, to);
+  cluster.move_key(store->get_key(key), from, to);
+  EXPECT_EQ(read_back(*store, key), large) << "ASK";
+  cluster.end_move(slot, to);
+  EXPECT_EQ(read_back(*store, key), large) << "MOVED";
+}
+
 TYPED_TEST(RedisClusters, ServeWhatTheyStillHaveWhenAServerDies) {
   const auto store = this->open();
   this->fill(*store);

@@ -1,0 +1,105 @@
+#include "stores/redis/get_plan.h"
+
+#include <algorithm>
+
+#include "stores/batch.h"
+#include "stores/redis/errors.h"
+#include "stores/redis/hash_slot.h"
+
+namespace vitrove::redis {
+namespace {
+
+constexpr std::uint64_t part_bytes = 512 * 1024;
+
+StoreResult get_result(const Command& command) {
+  if (!command.answered) return command.fault.result();
+  const Reply& reply = command.reply;
+  if (reply.type == ReplyType::nil) return {StoreStatus::absent};
+  if (reply.type != ReplyType::bulk) return result_of_error(reply);
+  const auto size = static_cast<std::uint64_t>(reply.number);
+  return {size == command.target_bytes ? StoreStatus::ok : StoreStatus::size_mismatch, size};
+}
+
+// The first `bytes` of the buffers, which are then gone from `rest`.
+std::vector<MutableBuffer> take_front(std::vector<MutableBuffer>& rest, std::uint64_t bytes) {
+  std::vector<MutableBuffer> front;
+  auto at = rest.begin();
+  while (bytes > 0) {
+    const std::size_t count = std::min<std::uint64_t>(bytes, at->size());
+    front.push_back(at->first(count));
+    *at = at->subspan(count);
+    bytes -= count;
+    if (at->empty()) ++at;
+  }
+  rest.erase(rest.begin(), at);
+  return front;
+}
+
+}  // namespace
+
+StoreResult exist_result(const Command& command) {
+  if (!command.answered) return command.fault.result();
+  const Reply& reply = command.reply;
+  if (reply.type != ReplyType::integer || reply.number < 0) return result_of_error(reply);
+  // Nobody stores nothing: no bytes are no value.
+  if (reply.number == 0) return {StoreStatus::absent};
+  return {StoreStatus::ok, static_cast<std::uint64_t>(reply.number)};
+}
+
+void GetPlan::add(std::size_t key_index, const std::string& name, MutableBufferList buffers) {
+  const std::uint64_t bytes = total_bytes(buffers);
+  const std::size_t first = commands_.size();
+  if (bytes > largest_whole_value) {
+    add_parts(key_index, name, buffers);
+  } else {
+    Command& command = commands_.emplace_back();
+    command.head = encode_command({"GET", name});
+    command.target = buffers;
+    command.target_bytes = bytes;
+    command.key_index = key_index;
+    command.slot = hash_slot(name);
+  }
+  gets_.push_back({key_index, first, commands_.size() - first, bytes});
+}
+
+void GetPlan::add_parts(std::size_t key_index, const std::string& name, MutableBufferList buffers) {
+  const std::uint64_t bytes = total_bytes(buffers);
+  const std::uint16_t slot = hash_slot(name);
+  Command& size = commands_.emplace_back();
+  size.head = encode_command({"STRLEN", name});
+  size.slot = slot;
+  std::vector<MutableBuffer> rest(buffers.begin(), buffers.end());
+  for (std::uint64_t offset = 0; offset < bytes; offset += part_bytes) {
+    Command& part = commands_.emplace_back();
+    part.target_bytes = std::min(part_bytes, bytes - offset);
+    part.head = encode_command(
+        {"GETRANGE", name, std::to_string(offset), std::to_string(offset + part.target_bytes - 1)});
+    part.target = targets_.emplace_back(take_front(rest, part.target_bytes));
+    part.target_offset = offset;
+    part.key_index = key_index;
+    part.slot = slot;
+  }
+}
+
+void GetPlan::settle(std::span<StoreResult> results) const {
+  for (const Get& get : gets_) {
+    results[get.key_index] =
+        get.count == 1 ? get_result(commands_[get.first]) : result_of_parts(get);
+  }
+}
+
+StoreResult GetPlan::result_of_parts(const Get& get) const {
+  const auto commands = std::span(commands_).subspan(get.first, get.count);
+  const StoreResult size = exist_result(commands.front());
+  if (!size.ok()) return size;
+  if (size.size != get.bytes) return {StoreStatus::size_mismatch, size.size};
+  for (const Command& part : commands.subspan(1)) {
+    const StoreResult result = get_result(part);
+    // It was there when its size was asked for.
+    if (result.status == StoreStatus::size_mismatch) return {StoreStatus::absent};
+    if (!result.ok()) return result;
+  }
+  return size;
+}
+
+}  // namespace vitrove::redis

@@ -1,0 +1,47 @@
+// The gets of a batch as commands, and what their answers mean.
+//
+// A value is one GET; a large one is asked for in parts. For a reply of some megabytes the server
+// takes fresh memory each time, and spends most of its time on that; parts are small enough for
+// memory that is at hand, and travel while the next one is made. Its size is asked for first. What
+// comes of a value that is replaced in between is a mixture that no checksum fits: a value that is
+// rejected.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "stores/redis/command.h"
+
+namespace vitrove::redis {
+
+inline constexpr std::uint64_t largest_whole_value = std::uint64_t{4} << 20;
+
+class GetPlan {
+ public:
+  // `buffers` outlive the plan and are not empty.
+  void add(std::size_t key_index, const std::string& name, MutableBufferList buffers);
+
+  std::span<Command> commands() { return commands_; }
+  // After they ran.
+  void settle(std::span<StoreResult> results) const;
+
+ private:
+  struct Get {
+    std::size_t key_index = 0;
+    std::size_t first = 0;  // of its commands
+    std::size_t count = 0;
+    std::uint64_t bytes = 0;
+  };
+
+  void add_parts(std::size_t key_index, const std::string& name, MutableBufferList buffers);
+  StoreResult result_of_parts(const Get& get) const;
+
+  std::vector<Command> commands_;
+  std::vector<Get> gets_;
+  std::vector<std::vector<MutableBuffer>> targets_;  // of parts
+};
+
+StoreResult exist_result(const Command& command);  // of a STRLEN
+
+}  // namespace vitrove::redis
