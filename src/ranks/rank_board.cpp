@@ -243,6 +243,7 @@ RankRequestPtr RankBoard::by_sequence(std::uint64_t sequence) const {
 std::vector<std::int64_t> RankBoard::close_locked(RankRequest& request, bool aborted) {
   request.closed = true;
   std::vector<std::int64_t> votes;
+  votes.reserve(request.views.size());
   for (const auto& view : request.views) {
     votes.push_back(!aborted && !request.abandoned && view ? 1 : 0);
   }

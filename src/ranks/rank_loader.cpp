@@ -50,6 +50,7 @@ void RankLoader::serve(const RankRequestPtr& request) {
   if (looks_ && !look(request, context)) return;
   const auto places = board_.missing(request);
   std::vector<ValueExpectation> items;
+  items.reserve(places.size());
   for (const std::size_t place : places) items.push_back(request->items[place]);
   board_.loaded(request, places, load(items, context));
 }

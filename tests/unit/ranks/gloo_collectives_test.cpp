@@ -36,6 +36,7 @@ class GlooGroup {
   // At the same time on all ranks.
   void each(const std::function<void(int)>& body) const {
     std::vector<std::future<void>> bodies;
+    bodies.reserve(members_.size());
     for (int rank = 0; rank < size(); ++rank) {
       bodies.push_back(std::async(std::launch::async, body, rank));
     }
