@@ -160,6 +160,11 @@ class ServerList {
   std::size_t turn_ = 0;
 };
 
+// As its content says; what is no medium is for the server to refuse.
+Modality modality_of_file(std::span<const std::byte> bytes) {
+  return modality_of(sniff(bytes)).value_or(Modality::image);
+}
+
 std::string request_body(const EncodeArguments& arguments, std::span<const std::byte> bytes) {
   json body{{"mm_items", json::array({"data:;base64," + base64_encode(bytes)})},
             {"modality", to_string(modality_of_file(bytes))},
