@@ -118,9 +118,25 @@ void Client::serve(Acquired& answer, std::size_t number, std::uint64_t asked) {
   auto* fill = std::get_if<FillTicket>(&answer);
   if (fill == nullptr) return;
   Duty duty(world_, std::move(*fill), number, asked);
+  if (one_in(3)) {
+    if (auto view = claim(duty)) return hold(std::move(*view), item);
+  }
   // Others come while it is encoded.
   if (one_in(4)) std::this_thread::sleep_for(std::chrono::microseconds(random_() % 1000));
   hold(duty.publish(item), item);
+}
+
+// As a server does before it encodes. Whoever is served that way is no leader any more by the time
+// we hear of it, so that this duty is not looked at.
+std::optional<EmbeddingView> Client::claim(Duty& duty) {
+  duty.end();
+  if (one_in(2)) {
+    duty.ticket().begin_claim(patient());
+    std::this_thread::sleep_for(std::chrono::microseconds(random_() % 500));
+  }
+  auto claim = duty.ticket().claim(patient(), one_in(4));
+  if (claim.outcome != FillTicket::Claim::served) return std::nullopt;
+  return std::move(claim.view);
 }
 
 // `asked`: when the request began. The fill may have been taken from its leader since.

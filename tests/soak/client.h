@@ -50,6 +50,8 @@ class Client {
 
   void ask(const RequestContext& context);
   void serve(Acquired& answer, std::size_t number, std::uint64_t asked);
+  // What the store has by now, if it has it.
+  std::optional<EmbeddingView> claim(Duty& duty);
   void wait(JoinTicket& join, std::size_t number, std::uint64_t asked,
             const RequestContext& context);
   void hit_often();

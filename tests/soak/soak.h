@@ -20,7 +20,7 @@ struct SoakOptions {
   std::chrono::seconds time{60};
   unsigned threads = 6;
   unsigned seed = 1;
-  std::string policy = "lru";
+  std::string policy = "gdsf";
 };
 
 // Memory that this process has in use, in bytes.

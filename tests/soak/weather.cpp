@@ -65,7 +65,8 @@ void Weather::spell(const std::stop_token& stop) {
 
 // Every call takes up to ten milliseconds: within its time.
 void Weather::slow(FaultyStore& store, const std::stop_token& stop) {
-  for (const StoreOp op : {StoreOp::get, StoreOp::put, StoreOp::exist}) {
+  for (const StoreOp op :
+       {StoreOp::get, StoreOp::put, StoreOp::exist, StoreOp::claim, StoreOp::release}) {
     store.add({.op = op, .fault = Fault::hold_before});
   }
   for (int i = 0; i < 20; ++i) {
@@ -80,7 +81,8 @@ void Weather::slow(FaultyStore& store, const std::stop_token& stop) {
 void Weather::hang(FaultyStore& store, const std::stop_token& stop) {
   const Fault fault = random_() % 2 == 0 ? Fault::hold_before : Fault::hold_after;
   store.gate().close();
-  for (const StoreOp op : {StoreOp::get, StoreOp::put, StoreOp::exist, StoreOp::remove}) {
+  for (const StoreOp op : {StoreOp::get, StoreOp::put, StoreOp::exist, StoreOp::remove,
+                           StoreOp::claim, StoreOp::renew, StoreOp::release}) {
     store.add({.op = op, .fault = fault});
   }
   pause(400ms, stop);
@@ -101,6 +103,10 @@ void Weather::rain(FaultyStore& store, const std::stop_token& stop) {
                .times = 1 + random_() % 20});
   }
   store.add({.op = StoreOp::put, .status = StoreStatus::no_space, .skip = 10, .times = 5});
+  for (const StoreOp op : {StoreOp::claim, StoreOp::release}) {
+    store.add({.op = op, .skip = random_() % 10, .times = 5});
+    store.add({.op = op, .fault = Fault::throws, .skip = random_() % 10, .times = 5});
+  }
   store.add({.op = StoreOp::exist, .fault = Fault::vanish, .skip = 10, .times = 10});
   pause(200ms, stop);
 }

@@ -38,6 +38,8 @@ std::vector<Item> make_twins() {
 ControllerOptions controller_options(const std::string& policy) {
   ControllerOptions options = testing::small_pool(World::pool_pages);
   options.eviction_policy = policy;
+  options.modality_shares = {{Modality::audio, 0.1, 1}};  // no sound comes: the pool is smaller
+  options.claim_ttl = std::chrono::milliseconds(300);
   options.pool.poison_on_free = true;  // a reader without a pin is found out
   options.max_eviction_batch = 3;
   // Short, so that stores that hang are given up and tried again many times a minute.
