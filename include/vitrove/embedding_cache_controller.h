@@ -39,14 +39,14 @@
 // published, failed or dropped. What claim() and resolve_features() find counts as what was found,
 // not as a miss. A follower who takes over counts as what his fill becomes.
 //
-// Scaling: a hit waits for nobody. It reads a cell of a table of 128 shards, raises the count of one
-// entry in one atomic step, tells the eviction policy by a store into that entry's own place, and
-// counts in a stripe of its thread. No word is written by all hits, so two cores hand a cache line
-// to each other only when they hit the same entry at once, or a neighbour of its place; the more
-// entries, the rarer. Whatever changes the cache takes locks that no hit ever takes: a shard's for
-// its keys, one for eviction, one for pages. A pin alone keeps an entry from being evicted. So hits
-// scale with cores until they share the memory's bandwidth; fills are bounded by the encoder long
-// before they meet at a lock.
+// Scaling: a hit waits for nobody. It reads a cell of a table of 128 shards, raises the count of
+// one entry in one atomic step, tells the eviction policy by a store into that entry's own place,
+// and counts in a stripe of its thread. No word is written by all hits, so two cores hand a cache
+// line to each other only when they hit the same entry at once, or a neighbour of its place; the
+// more entries, the rarer. Whatever changes the cache takes locks that no hit ever takes: a shard's
+// for its keys, one for eviction, one for pages. A pin alone keeps an entry from being evicted. So
+// hits scale with cores until they share the memory's bandwidth; fills are bounded by the encoder
+// long before they meet at a lock.
 //
 // Threads: every method may be called from any thread. Views and tickets are move-only values; each
 // belongs to one thread at a time and must not outlive the controller. No method throws unless its

@@ -12,8 +12,8 @@
 //            max_frames (rounded down to one), at most total, rounded down to a multiple of 2
 //   taken  = round(linspace(0, total - 1, wanted)), halves to even
 // A file of one frame gives that frame. `rate` is what the container says or, where that is missing
-// or off by 1 %, total over the seconds. A file with a variable rate is sampled by frames and not by
-// time, as there; timestamps are those of the very frames, from the first frame of the file on.
+// or off by 1 %, total over the seconds. A file with a variable rate is sampled by frames and not
+// by time, as there; timestamps are those of the very frames, from the first frame of the file on.
 //
 // Turns by quarters that a phone writes beside the frames are applied. Pixels are 8-bit RGB by the
 // colour matrix and range that the stream names (BT.601, limited range, where it names none);
