@@ -90,9 +90,9 @@ def test_without_claims_each_encodes_for_itself(start, store_folder):
     two = start("--no-claims", store=file_store(store_folder))
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         lost = pool.submit(lambda: one.encode([png_url(1)]))
-        wait_until(lambda: one.metrics().sum("vitrove_entries", state="filling") == 1)
+        wait_until(lambda: one.metrics().sum("vitrove_entries", state="filling") > 0)
         assert two.sources([png_url(1)]) == ["encoded"]
-        assert one.metrics().sum("vitrove_entries", state="filling") == 1
+        assert one.metrics().sum("vitrove_entries", state="filling") > 0, "it is still at it"
         for server in (one, two):
             assert server.metrics().sum("vitrove_claims_total") == 0
         one.kill()

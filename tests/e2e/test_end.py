@@ -98,6 +98,7 @@ def test_a_hang_up_that_is_ignored_is_nothing(start):
     server.signal(signal.SIGHUP)
     assert server.sources([png_url(1)]) == ["encoded"]
     assert server.get("/ready").status == 200
+    server.signal(signal.SIGTERM)
     assert server.stop() == 0
     assert server.log.count("draining") == 1
     assert f"signal {int(signal.SIGTERM)}: draining" in server.log
