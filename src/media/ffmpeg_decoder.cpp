@@ -11,7 +11,8 @@ FfmpegDecoder::FfmpegDecoder(FfmpegSource& source, std::int64_t max_pixels) : so
   if (codec == nullptr) source.throw_failure(AVERROR_DECODER_NOT_FOUND);
   context_.reset(avcodec_alloc_context3(codec));
   if (!context_) throw std::bad_alloc();
-  if (avcodec_parameters_to_context(context_.get(), stream.codecpar) < 0) throw std::bad_alloc();
+  const int copied = avcodec_parameters_to_context(context_.get(), stream.codecpar);
+  if (copied < 0) source.throw_failure(copied);
   context_->pkt_timebase = stream.time_base;
   context_->thread_count = 1;
   context_->max_pixels = max_pixels;
@@ -21,7 +22,7 @@ FfmpegDecoder::FfmpegDecoder(FfmpegSource& source, std::int64_t max_pixels) : so
   if (codec->id == AV_CODEC_ID_H264) context_->strict_std_compliance = FF_COMPLIANCE_STRICT;
   context_->codec_whitelist = av_strdup(allowed_decoders());
   const int status = avcodec_open2(context_.get(), codec, nullptr);
-  if (status == AVERROR(ENOMEM)) throw std::bad_alloc();
+  if (status == AVERROR(ENOMEM)) source.throw_failure(status);
   if (status < 0) {
     throw Error(ErrorCode::unsupported_format,
                 std::string(to_string(source.format())) + " with the codec " +

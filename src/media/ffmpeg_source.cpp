@@ -54,6 +54,15 @@ struct Options {
   AVDictionary* entries = nullptr;
 };
 
+// FFmpeg calls it a lack of memory, too, when a file asks for more than there could be. That is
+// damage, and trying again later would not help.
+bool is_memory_short() {
+  constexpr std::size_t enough = std::size_t{64} << 20;
+  void* const memory = av_malloc(enough);
+  av_free(memory);
+  return memory == nullptr;
+}
+
 std::string_view name_of(AVMediaType kind) {
   return kind == AVMEDIA_TYPE_VIDEO ? "video" : "sound";
 }
@@ -181,7 +190,7 @@ bool FfmpegSource::read(AVPacket& packet) {
 
 void FfmpegSource::throw_failure(int status) const {
   job_.check_time();
-  if (status == AVERROR(ENOMEM)) throw std::bad_alloc();
+  if (status == AVERROR(ENOMEM) && is_memory_short()) throw std::bad_alloc();
   if (status == AVERROR_PATCHWELCOME || status == AVERROR_DECODER_NOT_FOUND) {
     throw Error(ErrorCode::unsupported_format,
                 "this kind of " + std::string(to_string(format_)) + " is not supported");
