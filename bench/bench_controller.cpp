@@ -7,6 +7,7 @@
 //   that
 //                         side is left out
 //   --count-hits N        only fills a cache of --entries and looks up N of them, for callgrind
+//   --policy NAME         of --count-hits: the eviction policy; "none" runs the loop alone
 //
 // Keys come in random order, each thread in an order of its own. Both sides read the keys from one
 // contiguous list, so that fetching the key costs neither a cache miss. On both sides the next
@@ -69,7 +70,8 @@ void look_up(const std::vector<EmbeddingKey>& order, std::uint64_t lookups, Find
 // A controller full of entries of one row.
 class Cache {
  public:
-  explicit Cache(std::uint64_t entries) : controller_(pool_of(entries)) {
+  explicit Cache(std::uint64_t entries) : Cache(pool_of(entries), entries) {}
+  Cache(const ControllerOptions& options, std::uint64_t entries) : controller_(options, {}) {
     const std::vector<float> row(dim, 0.5F);
     const RequestContext context;
     keys_.reserve(entries);
@@ -334,11 +336,14 @@ void measure_inserts(Harness& harness, const std::string& size, std::uint64_t pa
                   [&] { return millions(sglang.ask("insert " + std::to_string(count))); });
 }
 
+constexpr std::string_view no_policy = "none";
+
 // All instructions of a run of this program that looks up so many; nothing without valgrind.
-std::optional<double> instructions_of_run(std::uint64_t lookups) {
+std::optional<double> instructions_of_run(const std::string& policy, std::uint64_t lookups) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   const std::string command = "valgrind --tool=callgrind --callgrind-out-file=/dev/null '" + self +
-                              "' --entries 1000 --count-hits " + std::to_string(lookups) + " 2>&1";
+                              "' --entries 1000 --policy " + policy + " --count-hits " +
+                              std::to_string(lookups) + " 2>&1";
   std::FILE* output = popen(command.c_str(), "r");
   if (output == nullptr) return std::nullopt;
   std::optional<double> count;
@@ -351,23 +356,46 @@ std::optional<double> instructions_of_run(std::uint64_t lookups) {
   return count;
 }
 
-void count_instructions(Harness& harness) {
-  const std::string name = "local_hit_callgrind";
-  if (!harness.wants(name)) return;
+// What one lookup more costs: the difference of two runs leaves out all that comes before.
+std::optional<double> instructions_each(const std::string& policy) {
   constexpr std::uint64_t fewer = 100'000, more = 300'000;
-  const auto low = instructions_of_run(fewer);
-  const auto high = instructions_of_run(more);
-  if (!low || !high) {
-    std::fprintf(stderr, "note: %s needs valgrind: ./run setup check\n", name.c_str());
-    return;
-  }
-  harness.record({name, "instructions", {}, ours_at_most(200)}, (*high - *low) / (more - fewer));
+  const auto low = instructions_of_run(policy, fewer);
+  const auto high = instructions_of_run(policy, more);
+  if (!low || !high) return std::nullopt;
+  return (*high - *low) / (more - fewer);
 }
 
-void only_hit(std::uint64_t entries, std::uint64_t lookups) {
-  Cache cache(entries);
+// The figure of a hit is with the loop around it; that of the loop alone stands beside it.
+void count_instructions(Harness& harness) {
+  const std::string name = "local_hit_callgrind_";
+  const auto count = [&](std::string_view policy, std::optional<double> loop,
+                         std::optional<Target> target) -> std::optional<double> {
+    const std::string what = name + std::string(policy);
+    if (!harness.wants(what)) return std::nullopt;
+    const auto each = instructions_each(std::string(policy));
+    if (!each) {
+      std::fprintf(stderr, "note: %s needs valgrind: ./run setup check\n", what.c_str());
+      return std::nullopt;
+    }
+    harness.record({what, "instructions", loop ? "the loop alone" : "", target}, *each, loop);
+    return each;
+  };
+  const auto loop = count(no_policy, {}, {});
+  for (const std::string_view policy : eviction_policies()) {
+    count(policy, loop, ours_at_most(200));
+  }
+}
+
+void only_hit(std::uint64_t entries, std::uint64_t lookups, const std::string& policy) {
+  ControllerOptions options = pool_of(entries);
+  if (policy != no_policy) options.eviction_policy = policy;
+  Cache cache(options, entries);
   const auto order = shuffled(cache.keys(), 1);
-  cache.hit(order, lookups);
+  if (policy != no_policy) return cache.hit(order, lookups);
+  look_up(order, lookups, [](const EmbeddingKey& key) {
+    keep(&key);
+    return std::uint64_t{0};
+  });
 }
 
 }  // namespace
@@ -375,11 +403,12 @@ void only_hit(std::uint64_t entries, std::uint64_t lookups) {
 
 int main(int argc, char** argv) {
   using namespace vitrove::bench;
-  Harness harness(argc, argv, {"--entries", "--sglang-python", "--count-hits"});
+  Harness harness(argc, argv, {"--entries", "--sglang-python", "--count-hits", "--policy"});
   const std::uint64_t entries = std::stoull(harness.option("--entries", "1000000"));
   const std::string python = harness.option("--sglang-python", "");
   if (const auto lookups = std::stoull(harness.option("--count-hits", "0")); lookups > 0) {
-    only_hit(entries, lookups);
+    only_hit(entries, lookups,
+             harness.option("--policy", vitrove::ControllerOptions{}.eviction_policy));
     return 0;
   }
   measure(harness, "10k", 10'000, {0.85});

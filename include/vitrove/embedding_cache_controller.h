@@ -39,6 +39,15 @@
 // published, failed or dropped. What claim() and resolve_features() find counts as what was found,
 // not as a miss. A follower who takes over counts as what his fill becomes.
 //
+// Scaling: a hit waits for nobody. It reads a cell of a table of 128 shards, raises the count of one
+// entry in one atomic step, tells the eviction policy by a store into that entry's own place, and
+// counts in a stripe of its thread. No word is written by all hits, so two cores hand a cache line
+// to each other only when they hit the same entry at once, or a neighbour of its place; the more
+// entries, the rarer. Whatever changes the cache takes locks that no hit ever takes: a shard's for
+// its keys, one for eviction, one for pages. A pin alone keeps an entry from being evicted. So hits
+// scale with cores until they share the memory's bandwidth; fills are bounded by the encoder long
+// before they meet at a lock.
+//
 // Threads: every method may be called from any thread. Views and tickets are move-only values; each
 // belongs to one thread at a time and must not outlive the controller. No method throws unless its
 // comment says so. The destructor drops queued puts (wait_for_puts() first to keep them), asks
@@ -112,9 +121,10 @@ class EmbeddingView {
   bool pooled() const;
   // Copies the rows to the heap and gives the pin back, for slow readers.
   void detach();
-  // Releases now; a completion, if given, is awaited first (device copies). Passes on what the
-  // completion throws; the pin is gone in any case.
-  void release(const Completion& after = {});
+  void release() noexcept;
+  // A completion is awaited first (device copies). Passes on what it throws; the pin is gone in any
+  // case.
+  void release(const Completion& after);
 
   class Entry;  // internal
 
@@ -141,8 +151,12 @@ class FillTicket {
 
   const EmbeddingKey& key() const;
 
-  // First step of a fill, before anything is decoded: makes sure that no other process of the
-  // cluster is encoding the same. `wait` false answers `claimed_elsewhere` at once when one is; the
+  // Asks the store for the claim that claim() is about, and does not wait: what takes time before
+  // the encoder, decoding above all, can be done meanwhile. Never throws; without it, claim() asks.
+  void begin_claim(const RequestContext& context) noexcept;
+
+  // Before the encoder: makes sure that no other process of the cluster is encoding the same.
+  // `wait` false answers `claimed_elsewhere` at once when one is; the
   // caller does what else there is to do and comes again. `wait` true polls for the value and for
   // the claim, with back-off, for a time that depends on the encode cost seen so far, and then goes
   // without a claim. On a hit the ticket is served, and the source is `store`. Anything that goes

@@ -4,6 +4,9 @@
 // by item, so that one bad item never fails its neighbours. An item that failed alone is not
 // repeated.
 //
+// Items with a grid are as large as they like, so their patches are bounded too: what a batch has
+// no room for waits for the next one, and an item beyond the bound runs alone.
+//
 // Outputs are checked before they are handed on: no rows, a size other than rows * dim, or another
 // number of rows than token_count() promised is Error{internal} for that item (field case B37).
 //
@@ -27,13 +30,14 @@ namespace vitrove {
 
 struct BatcherOptions {
   std::uint32_t max_batch_size = 8;
+  std::uint64_t max_batch_patches = 16'384;  // of all items of a batch that have a grid
   std::chrono::microseconds max_wait{2'000};
   std::uint32_t max_queue = 1024;  // items waiting
 };
 
 struct EncodeResult {
   EncoderOutput output;
-  std::chrono::microseconds cost{0};  // the item's share of its batch's time
+  std::chrono::microseconds cost{0};  // the item's share of its batch's time, by its bytes
 };
 
 struct BatcherStats {

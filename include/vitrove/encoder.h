@@ -74,7 +74,8 @@ struct EncoderOptions {
 // for tests of everything else, whose rows are a deterministic function of the decoded content and
 // the options; the same on every machine. Options, comma-separated, with their defaults:
 //   dim=64, tokens=16, seed=1, dtype=float32   part of the fingerprint: two seeds are two models
-//   tokens=MIN-MAX   ceil(width / 14) * ceil(height / 14) rows, held between MIN and MAX
+//   tokens=MIN-MAX   frames * ceil(width / 14) * ceil(height / 14) rows, of a sound one for every
+//                    40 ms, held between MIN and MAX
 //   delay_ms=0       time an item takes; a batch of n takes n times as long, as on real hardware
 //   fail=error       every item fails
 //   fail=nan         every output holds one NaN

@@ -71,6 +71,15 @@ class EvictionPolicy {
   }
   virtual bool may_go_for(PolicySlot, const RoomWanted&) const { return true; }
 
+  // Who may go now may have to stay once others went. So, before anybody goes: how many bytes will
+  // go for `wanted` if they are needed and nobody is in use (short by one entry a modality at
+  // most), and which of `slots` have to stay if the others go.
+  virtual std::uint64_t bytes_that_go_for(const RoomWanted&) const { return ~std::uint64_t{0}; }
+  virtual std::vector<PolicySlot> that_stay(std::span<const PolicySlot> /*slots*/,
+                                            const RoomWanted&) const {
+    return {};
+  }
+
   // To choose between policies of one name that share a pool: how the first candidate stands among
   // all of theirs (the lowest goes first; nothing without entries), and word of one that went
   // elsewhere.

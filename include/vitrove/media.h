@@ -1,8 +1,11 @@
 // Media: from the bytes of a file to upright RGB pixels.
 //
-// What is decoded today: JPEG, PNG and WebP pictures. Everything else that we can name (GIF, BMP,
-// TIFF, AVIF, HEIC, SVG, video, audio, HTML, ...) is refused by name with unsupported_format (415);
-// `Modality` is the seam where video and audio will come in.
+// This header: naming formats by their content, and pictures. Clips are in video.h, sound in
+// audio.h. The page for people is docs/media.md.
+//
+// Pictures are JPEG, PNG, WebP, GIF, BMP, TIFF, and AVIF and HEIC where libheif is installed (it is
+// opened at run time; without it they are a 415 that says so). Everything else that we can name
+// (SVG, ICO, JPEG 2000, HTML, ...) is refused by name with unsupported_format (415).
 //
 // What comes out is the same on every path and for every spelling of a picture:
 //  - three channels, 8 bits, rows from top to bottom: gray is repeated, palettes are looked up,
@@ -10,10 +13,11 @@
 //  - 16 bits a channel are scaled (value >> 8), never clamped (B04);
 //  - transparency of any form (alpha channel, palette alpha, colour key) is composited on white:
 //    round((c * a + 255 * (255 - a)) / 255) per channel, on 8-bit values (B05);
-//  - the EXIF orientation of JPEG, PNG (eXIf) and WebP is applied; a malformed block counts as
-//    orientation 1 (B01). XMP is not consulted; colour profiles and gamma are not applied;
-//  - of an animation the first picture is taken: the default image of an APNG, the first frame of a
-//    WebP composited on its canvas (B09).
+//  - the EXIF orientation of JPEG, PNG (eXIf) and WebP, the tag of TIFF and the turns of AVIF and
+//    HEIC are applied; a malformed block counts as orientation 1 (B01). XMP is not consulted;
+//    colour profiles and gamma are not applied;
+//  - of several pictures the first is taken: the default image of an APNG, the first frame of a
+//    WebP or a GIF on its canvas, the first page of a TIFF, the primary item of a HEIC (B09).
 // A damaged or truncated file is an error even where a decoder would only warn (B06); the one thing
 // overlooked in a JPEG is zero padding between markers, which some cameras write.
 //
@@ -102,11 +106,9 @@ MediaFormat sniff(std::span<const std::byte> bytes);
 // Nothing for what is no medium (HTML, text, PDF, unknown).
 std::optional<Modality> modality_of(MediaFormat format);
 
-// True for the formats that decode_image() takes.
-bool is_decodable(MediaFormat format);
-
-// Throws Error{unsupported_format} for video and audio.
-void require_supported(Modality modality);
+// Whether an item of this format can be taken as this modality. Some have two or three: a GIF is a
+// picture or a clip, an MP4 a clip or (M4A) a sound.
+bool is_decodable(MediaFormat format, Modality modality);
 
 struct DecodedImage {
   RgbImage image;  // upright
@@ -114,13 +116,27 @@ struct DecodedImage {
   MemoryLease lease;  // of the pixels, and what goes beside them; empty without a budget
 };
 
+// What the header of a file says that it holds.
+struct MediaShape {
+  std::uint32_t width = 0;
+  std::uint32_t height = 0;
+  std::uint64_t frames = 1;       // that will be kept
+  std::uint64_t work_pixels = 0;  // that have to be decoded for it, over all frames
+  std::uint64_t samples = 0;      // of a sound, at the wanted rate
+};
+
 struct DecodeContext {
   MemoryBudget* budget = nullptr;  // none: limits per item only
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   std::stop_token cancel;
-  // What the caller will take beside the upright picture of these sides; asked before anything is
-  // allocated, and part of the lease until the caller shrinks it. What it throws comes out.
-  std::function<std::uint64_t(std::uint32_t width, std::uint32_t height)> bytes_beside = {};
+  // What the caller will take beside the upright pixels (or samples) of this shape; asked before
+  // they are allocated, and part of the lease until the caller shrinks it. What it throws comes
+  // out.
+  std::function<std::uint64_t(const MediaShape& shape)> bytes_beside = {};
+  // How many times smaller a JPEG of these upright sides may be decoded: 1, 2, 4 or 8. Sides are
+  // rounded up. Cheap, since the coefficients of what is left out are not computed; other pixels
+  // than decoding and resizing would give, so whoever asks for it must say so in the key.
+  std::function<std::uint32_t(std::uint32_t width, std::uint32_t height)> jpeg_reduction = {};
 };
 
 DecodedImage decode_image(std::span<const std::byte> bytes, const ImageLimits& limits,
@@ -130,5 +146,9 @@ DecodedImage decode_image(std::span<const std::byte> bytes, const ImageLimits& l
 // bytes may change (golden digests in tests/unit/media hold us to that). Empty for formats that are
 // not decoded.
 std::vector<PipelineVersion> decoder_versions(MediaFormat format);
+
+// Those of all decoders that an item of this modality may need: what is looked up by a digest alone
+// has no format to go by.
+std::vector<PipelineVersion> decoder_versions(Modality modality);
 
 }  // namespace vitrove

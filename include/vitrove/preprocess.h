@@ -1,13 +1,19 @@
 // Preprocessor: what a model family does between pixels and tensors.
 //
-// Families come from the model's own preprocessor_config.json, by `image_processor_type` (also the
-// older `feature_extractor_type`, and the names ending in "Fast"): CLIP, SigLIP, ViT, DeiT, Bit
-// (DINOv2), ConvNeXT, EfficientNet. The arithmetic is that of Hugging Face's processors on numpy
-// and Pillow: resizing equals Pillow's bit for bit, tensors agree within 1e-5.
+// Families come from the model's own preprocessor_config.json, by `image_processor_type`,
+// `feature_extractor_type` or `video_processor_type` (also the names ending in "Fast"): CLIP,
+// SigLIP, ViT, DeiT, Bit (DINOv2), ConvNeXT, EfficientNet for pictures; Qwen2-VL (also 2.5) and
+// Qwen3-VL for pictures and clips; Whisper and Qwen2-Audio for sounds. The arithmetic is that of
+// Hugging Face's processors on numpy and Pillow: resizing equals Pillow's bit for bit (frames of
+// clips: that of torchvision, which is all that the reference has for them), tensors agree within
+// 1e-5, log-mel features within 1e-4. The page for people is docs/media.md.
 //
 // resolve() makes every parameter explicit, so that a default and the same value given in a request
 // make the same key (B22); run() reads nothing else. Unknown parameters and wrong types are
 // invalid_argument (400) naming them; so are sizes beyond PreprocessLimits.
+//
+// A family takes pictures, clips or sounds, or several of them. The functions of a modality that it
+// does not take throw Error{unsupported_format}; what resolve() accepted, they take.
 //
 // Immutable after construction, thread-safe.
 #pragma once
@@ -23,12 +29,14 @@
 #include <variant>
 #include <vector>
 
+#include "vitrove/audio.h"
 #include "vitrove/digest.h"
 #include "vitrove/embedding_key.h"
 #include "vitrove/media.h"
 #include "vitrove/params.h"
 #include "vitrove/side_data.h"
 #include "vitrove/types.h"
+#include "vitrove/video.h"
 
 namespace vitrove {
 
@@ -45,8 +53,15 @@ struct Tensor {
 
 struct PreprocessedItem {
   Modality modality = Modality::image;
-  std::vector<Tensor> tensors;  // the first is the primary one; an image's is [C, H, W]
-  std::optional<Grid> grid;     // only for families whose model takes one
+  // The first is the primary one: "pixel_values" [C, H, W] or, for the Qwen-VL families, patches:
+  // "pixel_values" and "pixel_values_videos" [t * h * w, C * temporal patch * patch * patch] by the
+  // grid, patches that are merged into one token next to each other; "input_features" [mels,
+  // frames].
+  std::vector<Tensor> tensors;
+  std::optional<Grid> grid;  // only for families whose model takes one
+  // Rows that the language model counts for the item, where the family knows: the grid's patches
+  // over merge_size squared. Follows from what is hashed already.
+  std::optional<std::uint32_t> tokens;
   SideData side;
 
   const Tensor& primary() const { return tensors.front(); }
@@ -57,6 +72,8 @@ struct PreprocessedItem {
 struct PreprocessLimits {
   // Height times width of a picture as the model sees it (B83: small files that are blown up).
   std::uint64_t max_pixels = 16'777'216;
+  // The same of all frames of a clip together; as floats they take twelve times as many bytes.
+  std::uint64_t max_clip_pixels = 134'217'728;
 };
 
 class Preprocessor {
@@ -76,28 +93,54 @@ class Preprocessor {
   virtual std::uint64_t bytes_beside(std::uint32_t width, std::uint32_t height,
                                      const ResolvedParams& params) const = 0;
 
+  // How many times smaller a JPEG of these sides may be decoded, for DecodeContext::jpeg_reduction:
+  // 1 unless `params` hold jpeg_scaled_decode. The picture keeps twice the size it is resized to at
+  // least, and its grid, crop and token count.
+  virtual std::uint32_t jpeg_reduction(std::uint32_t width, std::uint32_t height,
+                                       const ResolvedParams& params) const;
+
   // `params` come from this object's resolve().
   virtual PreprocessedItem run(const RgbImage& image, const ResolvedParams& params) const = 0;
+
+  // Clips: which frames to decode, what is needed beside them, and what is made of them.
+  virtual VideoSampling video_sampling(const ResolvedParams& params) const;
+  virtual std::uint64_t video_bytes_beside(const MediaShape& shape,
+                                           const ResolvedParams& params) const;
+  virtual PreprocessedItem run_video(const VideoClip& clip, const ResolvedParams& params) const;
+
+  // Sounds: the rate to resample to, and the same.
+  virtual std::uint32_t audio_rate(const ResolvedParams& params) const;
+  virtual std::uint64_t audio_bytes_beside(std::uint64_t samples,
+                                           const ResolvedParams& params) const;
+  virtual PreprocessedItem run_audio(const AudioClip& clip, const ResolvedParams& params) const;
 
   // One integer, raised whenever the bytes of the tensors may change.
   virtual std::vector<PipelineVersion> versions() const = 0;
 };
 
+// The error for a modality that a family does not take.
+[[noreturn]] void throw_no_such_modality(std::string_view family, Modality modality);
+
 // `overrides` is what --mm-process-config takes: a JSON object {"image": {...}, "video": {...},
 // "audio": {...}} whose parameters replace the file's, or empty. Throws Error{not_found} when the
 // file cannot be read, Error{invalid_argument} when it names no family we know (the message lists
-// them) or holds a value we cannot follow.
+// them) or holds a value we cannot follow. A video_preprocessor_config.json beside the file holds
+// the parameters of clips, where there is one; else they are the file's, too, as in the reference.
 std::unique_ptr<Preprocessor> load_preprocessor(const std::filesystem::path& config_file,
                                                 std::string_view overrides = {},
                                                 const PreprocessLimits& limits = {});
 
-// The same from the file's text.
+// The same from the files' texts.
 std::unique_ptr<Preprocessor> make_preprocessor(std::string_view config_json,
                                                 std::string_view overrides = {},
-                                                const PreprocessLimits& limits = {});
+                                                const PreprocessLimits& limits = {},
+                                                std::string_view video_config_json = {});
 
-// Keeps the decoded pixels as they are: one uint8 tensor "pixels" of shape [height, width, 3]. For
-// encoders that want the picture itself, such as the stub. Takes no parameters.
-std::unique_ptr<Preprocessor> make_raw_preprocessor();
+// Keeps what was decoded as it is: one uint8 tensor "pixels" of shape [height, width, 3] or, for a
+// clip, [frames, height, width, 3]; for a sound one float32 tensor "samples" of shape [samples], at
+// 16 kHz. For encoders that want the media themselves, such as the stub. Takes no parameters but
+// those of frame sampling (video.h): fps, num_frames, min_frames, max_frames; `video_defaults` is a
+// JSON object of them, or empty.
+std::unique_ptr<Preprocessor> make_raw_preprocessor(std::string_view video_defaults = {});
 
 }  // namespace vitrove

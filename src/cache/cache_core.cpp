@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -55,6 +56,10 @@ std::optional<PageRuns> CacheCore::allocate(std::uint64_t payload_bytes, std::ui
   const std::uint64_t page = pool_.page_bytes();
   const RoomWanted wanted{modality, (need.bytes() + page - 1) / page * page};
   std::unique_lock eviction(eviction_mutex_);
+  const std::uint64_t free = pool_.free_pages() * page;
+  if (wanted.bytes > free && wanted.bytes - free > policy_->bytes_that_go_for(wanted)) {
+    return std::nullopt;  // nobody goes in vain
+  }
   if (need.row_bytes > page) return allocate_by_place(need, wanted, eviction);
   const bool large = need.bytes() * large_share >= pool_.total_pages() * page;
   if (large && !plan(need, wanted)) return std::nullopt;
@@ -108,9 +113,22 @@ std::optional<std::vector<std::uint32_t>> CacheCore::plan(const PayloadNeed& nee
                                                           const RoomWanted& wanted) {
   const auto pages = static_cast<std::uint32_t>(pool_.total_pages());
   const std::vector<PageBlock> blocks = pool_.blocks_around({0, 1}, pages);
-  return plan_eviction(blocks, need, pool_.page_bytes(), [&](std::uint32_t owner) {
-    return slab_[owner].looks_evictable() && policy_->may_go_for(owner, wanted);
+  std::vector<PolicySlot> candidates;
+  auto owners = plan_eviction(blocks, need, pool_.page_bytes(), [&](std::uint32_t owner) {
+    if (!slab_[owner].looks_evictable() || !policy_->may_go_for(owner, wanted)) return false;
+    candidates.push_back(owner);
+    return true;
   });
+  if (!owners || policy_->that_stay(*owners, wanted).empty()) return owners;
+
+  // Each may go, but not all of them: another plan, with those that can go together.
+  std::ranges::sort(candidates);
+  candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
+  const std::vector<PolicySlot> stay = policy_->that_stay(candidates, wanted);
+  std::vector<PolicySlot> go;
+  std::ranges::set_difference(candidates, stay, std::back_inserter(go));
+  return plan_eviction(blocks, need, pool_.page_bytes(),
+                       [&](std::uint32_t owner) { return std::ranges::binary_search(go, owner); });
 }
 
 void CacheCore::lend_turn(std::unique_lock<std::mutex>& eviction, std::uint32_t& evicted) const {

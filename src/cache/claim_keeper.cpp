@@ -16,6 +16,8 @@ using Clock = LaneCall::Clock;
 
 // What releases get in all when the controller ends; the ttl does the rest.
 constexpr std::chrono::milliseconds last_words{200};
+// How many may wait for being released; the ttl ends the older ones.
+constexpr std::size_t most_releasing = 4096;
 
 }  // namespace
 
@@ -24,6 +26,7 @@ struct ClaimState {
     std::uint64_t id = 0;
     std::shared_ptr<const ClaimKeeper::Claimed> claimed;  // shared with the call that renews it
     Clock::time_point next_renewal;
+    Clock::time_point valid_until;  // as far as we have been told
     ClaimOutcome outcome = ClaimOutcome::not_stored;
   };
   using List = std::list<Held>;
@@ -41,7 +44,7 @@ struct ClaimState {
   List releasing;
   List calling;  // the one that the store is asked about just now
 
-  Clock::duration renewal_interval() const { return ttl / 3; }
+  Clock::duration renewal_interval() const { return Clock::duration(ttl) / 3; }
 
   // The following are called under the mutex.
   List::iterator due(Clock::time_point now) {
@@ -51,6 +54,14 @@ struct ClaimState {
     auto next = Clock::time_point::max();
     for (const Held& one : held) next = std::min(next, one.next_renewal);
     return next;
+  }
+  // More are let go than a slow store takes back: the oldest are forgotten.
+  void release(List::iterator one) {
+    releasing.splice(releasing.end(), held, one);
+    if (releasing.size() > most_releasing) releasing.pop_front();
+  }
+  void forget_expired(Clock::time_point now) {
+    std::erase_if(releasing, [&](const Held& one) { return one.valid_until <= now; });
   }
   bool is_idle() const { return held.empty() && releasing.empty() && calling.empty(); }
 };
@@ -74,7 +85,7 @@ void ClaimHold::let_go() noexcept {
   const auto place = std::ranges::find_if(state->held, is_ours);
   if (place == state->held.end()) return;  // lost, or let go by a flush
   place->outcome = outcome_;
-  state->releasing.splice(state->releasing.end(), state->held, place);
+  state->release(place);
   state->changed.notify_all();
 }
 
@@ -92,10 +103,13 @@ class ClaimUpkeep final : public LaneCall {
       wait_until(state_->changed, lock, shutdown, due_by,
                  [&] { return !state_->releasing.empty() || state_->next_due() < due_by; });
       if (shutdown.stop_requested()) break;
-      if (!state_->releasing.empty()) {
-        release_one(lock, Clock::now() + state_->timeout, shutdown);
-      } else if (const auto due = state_->due(Clock::now()); due != state_->held.end()) {
+      // What is held comes first: a claim that is let go ends by itself, one that is lost is
+      // encoded twice.
+      const auto now = Clock::now();
+      if (const auto due = state_->due(now); due != state_->held.end()) {
         renew(lock, due, shutdown);
+      } else {
+        release_next(lock, now, shutdown);
       }
     }
     const auto end = Clock::now() + std::min<Clock::duration>(last_words, state_->timeout);
@@ -111,6 +125,16 @@ class ClaimUpkeep final : public LaneCall {
     return context;
   }
 
+  void release_next(std::unique_lock<std::mutex>& lock, Clock::time_point now,
+                    const std::stop_token& cancel) {
+    state_->forget_expired(now);
+    if (state_->releasing.empty()) {
+      state_->changed.notify_all();  // nothing may be left
+    } else {
+      release_one(lock, now + state_->timeout, cancel);
+    }
+  }
+
   // Not tried again: the ttl ends what could not be released.
   void release_one(std::unique_lock<std::mutex>& lock, Clock::time_point deadline,
                    const std::stop_token& cancel) {
@@ -119,7 +143,7 @@ class ClaimUpkeep final : public LaneCall {
     const auto& [key, model, number, tier, token] = *calling.front().claimed;
     const ClaimOutcome outcome = calling.front().outcome;
     lock.unlock();
-    tier->release(key, token, outcome, context_until(deadline, cancel));
+    call([&] { return tier->release(key, token, outcome, context_until(deadline, cancel)); });
     set_deadline(Clock::time_point::min());
     lock.lock();
     calling.clear();
@@ -129,19 +153,39 @@ class ClaimUpkeep final : public LaneCall {
   // What is let go meanwhile is released afterwards: the list keeps it where it can be found.
   void renew(std::unique_lock<std::mutex>& lock, ClaimState::List::iterator due,
              const std::stop_token& cancel) {
-    due->next_renewal = Clock::now() + state_->renewal_interval();
+    const auto start = Clock::now();
+    due->next_renewal = start + state_->renewal_interval();
     const std::uint64_t id = due->id;
     const auto claimed = due->claimed;
     lock.unlock();
-    const auto context = context_until(Clock::now() + state_->timeout, cancel);
-    const StoreResult result =
-        claimed->tier->renew(claimed->key, claimed->token, state_->ttl, context);
+    const auto context = context_until(start + state_->timeout, cancel);
+    const StoreResult result = call(
+        [&] { return claimed->tier->renew(claimed->key, claimed->token, state_->ttl, context); });
     set_deadline(Clock::time_point::min());
     lock.lock();
+    if (result.ok()) note_renewal(id, start);
     if (result.status != StoreStatus::conflict) return;
     // Another has it: there is nothing left to hold.
     std::erase_if(state_->held, [&](const ClaimState::Held& one) { return one.id == id; });
     state_->changed.notify_all();
+  }
+
+  template <typename Call>
+  static StoreResult call(Call store_call) noexcept {
+    try {
+      return store_call();
+    } catch (...) {  // out of memory
+      return {StoreStatus::no_space};
+    }
+  }
+
+  // It may have been let go meanwhile.
+  void note_renewal(std::uint64_t id, Clock::time_point start) {
+    for (auto* list : {&state_->held, &state_->releasing}) {
+      for (ClaimState::Held& one : *list) {
+        if (one.id == id) one.valid_until = start + state_->ttl;
+      }
+    }
   }
 
   const std::shared_ptr<ClaimState> state_;
@@ -161,8 +205,9 @@ ClaimHold ClaimKeeper::hold(Claimed claimed) {
   auto shared = std::make_shared<const Claimed>(std::move(claimed));
   std::lock_guard lock(state_->mutex);
   const std::uint64_t id = ++state_->last_id;
-  state_->held.push_back(
-      {id, std::move(shared), Clock::now() + state_->renewal_interval(), ClaimOutcome::not_stored});
+  const auto now = Clock::now();
+  state_->held.push_back({id, std::move(shared), now + state_->renewal_interval(),
+                          now + state_->ttl, ClaimOutcome::not_stored});
   state_->changed.notify_all();
   return {state_, id, tier};
 }
@@ -171,7 +216,7 @@ void ClaimKeeper::let_go(const std::function<bool(const Claimed&)>& which) {
   std::lock_guard lock(state_->mutex);
   for (auto one = state_->held.begin(); one != state_->held.end();) {
     const auto next = std::next(one);
-    if (which(*one->claimed)) state_->releasing.splice(state_->releasing.end(), state_->held, one);
+    if (which(*one->claimed)) state_->release(one);
     one = next;
   }
   state_->changed.notify_all();

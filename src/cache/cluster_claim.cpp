@@ -1,4 +1,4 @@
-// FillTicket::claim(): one encode in the whole cluster.
+// FillTicket::begin_claim() and claim(): one encode in the whole cluster.
 #include <algorithm>
 #include <condition_variable>
 #include <utility>
@@ -56,7 +56,13 @@ std::optional<std::size_t> EmbeddingCacheController::Impl::claim_tier(
   }
   std::optional<std::uint64_t> bytes;
   if (item.rows) {
-    bytes = value_header_size + std::uint64_t{*item.rows} * item.dim * element_size(item.dtype);
+    const std::uint64_t row_bytes = std::uint64_t{item.dim} * element_size(item.dtype);
+    const std::uint64_t payload = *item.rows * row_bytes;
+    bytes = value_header_size + payload;
+    const bool is_too_large =
+        payload > 0 && core->why_uncached(payload, row_bytes) == Uncached::too_large;
+    const std::uint64_t staging = options.pool.staging_pages * core->pool().page_bytes();
+    if (is_too_large && *bytes > staging) return std::nullopt;
   }
   return claims.tier_for(item.key, bytes);
 }
@@ -92,14 +98,13 @@ FillTicket::ClaimResult FillTicket::State::wait_for_other(std::size_t tier,
     LookupBudget budget = impl.budget(context);
     auto found = look_again(budget, context);
     if (!found) {
-      const auto answer = desk.ask(tier, expected, budget, context, claim);
+      const auto answer = desk.answer(desk.ask(tier, expected, budget, context), context, claim);
       if (answer == ClaimDesk::Answer::taken) continue;
       if (answer == ClaimDesk::Answer::unknown) {
         desk.count(ClaimDesk::Result::failed);
         return {};
       }
-      // Whoever let it go may have stored the value since we looked.
-      found = look_again(budget, context);
+      if (answer == ClaimDesk::Answer::won_but_stored) found = look_again(budget, context);
     }
     desk.count(found ? ClaimDesk::Result::waited : ClaimDesk::Result::won);
     return found ? std::move(*found) : ClaimResult{};
@@ -108,28 +113,50 @@ FillTicket::ClaimResult FillTicket::State::wait_for_other(std::size_t tier,
   return {};
 }
 
+void FillTicket::begin_claim(const RequestContext& context) noexcept {
+  State& state = *state_;
+  if (!state.lead || state.claim || state.question) return;
+  try {
+    const auto tier = state.impl.claim_tier(state);
+    if (!tier) return;
+    const LookupBudget budget = state.impl.budget(context, state.spent);
+    state.question = state.impl.claims.ask(*tier, state.expected, budget, context);
+    state.question_tier = *tier;
+  } catch (...) {  // out of memory: claim() asks, or says so
+  }
+}
+
 FillTicket::ClaimResult FillTicket::claim(const RequestContext& context, bool wait) {
   State& state = *state_;
   auto& impl = state.impl;
   if (!state.lead || state.claim) return {};
-  const auto tier = impl.claim_tier(state);
-  if (!tier) return {};
-  if (context.cancel.stop_requested()) leave(context);
-  LookupBudget budget = impl.budget(context, state.spent);
-  const auto answer = impl.claims.ask(*tier, state.expected, budget, context, state.claim);
-  if (answer == ClaimDesk::Answer::taken) {
-    if (!wait) return {Claim::claimed_elsewhere, {}, Source::store};
-    return state.wait_for_other(*tier, context);
-  }
-  if (answer == ClaimDesk::Answer::unknown) {
-    state.spent += budget.spent();
-    if (context.cancel.stop_requested() || Clock::now() >= context.deadline) leave(context);
-    impl.claims.count(ClaimDesk::Result::failed);
+  if (!impl.claim_tier(state)) {  // there is none, or a flush came since it was asked for
+    state.question = {};
     return {};
   }
-  auto found = state.look_again(budget, context);
+  if (context.cancel.stop_requested()) leave(context);
+  begin_claim(context);
+  LookupBudget budget = impl.budget(context, state.spent);
+  const auto answer = impl.claims.answer(std::exchange(state.question, {}), context, state.claim);
+  switch (answer) {
+    case ClaimDesk::Answer::taken:
+      if (!wait) return {Claim::claimed_elsewhere, {}, Source::store};
+      return state.wait_for_other(state.question_tier, context);
+    case ClaimDesk::Answer::unknown:
+      state.spent += budget.spent();
+      if (context.cancel.stop_requested() || Clock::now() >= context.deadline) leave(context);
+      impl.claims.count(ClaimDesk::Result::failed);
+      return {};
+    case ClaimDesk::Answer::won_but_stored:
+      if (auto found = state.look_again(budget, context)) {
+        state.spent += budget.spent();
+        return std::move(*found);
+      }
+      break;
+    case ClaimDesk::Answer::won:
+      break;
+  }
   state.spent += budget.spent();
-  if (found) return std::move(*found);
   impl.claims.count(ClaimDesk::Result::won);
   return {};
 }

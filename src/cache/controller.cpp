@@ -41,6 +41,8 @@ ControllerOptions within_reason(ControllerOptions options) {
   for (auto* time : {&options.store_timeout, &options.put_timeout, &options.shutdown_timeout}) {
     *time = std::clamp<std::chrono::microseconds>(*time, std::chrono::microseconds(0), day);
   }
+  options.write_behind_delay = std::clamp<std::chrono::microseconds>(
+      options.write_behind_delay, std::chrono::microseconds(0), 365 * day);
   options.get_threads = std::max(1U, options.get_threads);
   options.put_threads = std::max(1U, options.put_threads);
   options.put_after_uses = std::min(options.put_after_uses, EntryDetails::used_elsewhere - 1);
@@ -61,7 +63,9 @@ Impl::Impl(ControllerOptions given, std::vector<std::shared_ptr<EmbeddingStore>>
 
 // Calls that hang are left behind, with the core they hold.
 Impl::~Impl() {
-  tiers.shut_down(Clock::now() + options.shutdown_timeout);
+  const auto bound = Clock::now() + options.shutdown_timeout;
+  claims.shut_down(bound);
+  tiers.shut_down(bound);
   claims.keeper().shut_down();  // after the puts that their claims wait for
 }
 

@@ -115,6 +115,8 @@ struct FillTicket::State {
   std::optional<EmbeddingKey> feature;
   FlightLead feature_lead;
   std::optional<FeatureLeads::Holder> feature_holder;
+  ClaimQuestion question;         // begin_claim() asked; claim() has not heard the answer
+  std::size_t question_tier = 0;  // where it was asked last
   ClaimHold claim;
   bool counted = false;
 };

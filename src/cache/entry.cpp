@@ -10,6 +10,14 @@ namespace vitrove {
 
 Entry::~Entry() = default;
 
+bool Entry::has_alias(const EmbeddingKey& wanted) const noexcept {
+  for (const AliasKey* alias = aliases_.load(std::memory_order_acquire); alias != nullptr;
+       alias = alias->next) {
+    if (same(alias->key, wanted)) return true;
+  }
+  return false;
+}
+
 bool Entry::add_key(const EmbeddingKey& further) {
   std::lock_guard lock(details->keys_mutex);
   if (details->keys_closed) return false;

@@ -143,12 +143,7 @@ class alignas(64) EmbeddingView::Entry {
   // --- keys ---
 
   bool has_key(const EmbeddingKey& wanted) const noexcept {
-    if (same(key, wanted)) return true;
-    for (const AliasKey* alias = aliases_.load(std::memory_order_acquire); alias != nullptr;
-         alias = alias->next) {
-      if (same(alias->key, wanted)) return true;
-    }
-    return false;
+    return same(key, wanted) || has_alias(wanted);
   }
   // Four loads and not 32: the library compares arrays of std::byte one by one.
   static bool same(const EmbeddingKey& a, const EmbeddingKey& b) noexcept {
@@ -203,6 +198,7 @@ class alignas(64) EmbeddingView::Entry {
 
  private:
   void free_self() noexcept;
+  bool has_alias(const EmbeddingKey& wanted) const noexcept;
 
   std::atomic<std::uint64_t> refs_{dropped};
   // Second cache line: what a view shows.

@@ -1,14 +1,9 @@
 #include "cache/entry_table.h"
 
-#include "base/prefetch.h"
-
 namespace vitrove {
 namespace {
 
 constexpr std::size_t first_cells = 16;
-
-std::uint32_t tag_in(std::uint64_t cell) { return static_cast<std::uint32_t>(cell >> 32); }
-PolicySlot slot_in(std::uint64_t cell) { return static_cast<PolicySlot>(cell) - 1; }
 
 }  // namespace
 
@@ -21,25 +16,10 @@ std::unique_ptr<EntryTable::Shard::Cells> EntryTable::make_cells(std::size_t cou
   return std::make_unique<Shard::Cells>(count - 1, arena_.take(count).data());
 }
 
-Entry* EntryTable::find_in(const Shard::Cells& cells, const EmbeddingKey& key) const noexcept {
-  const std::uint32_t tag = tag_of(key);
-  const std::size_t mask = cells.mask;
-  const CellArena::Cell* const first = cells.cells;
-  // A walk that races with writers may miss the end; it is at most once around.
-  for (std::size_t at = tag, last = at + mask; at <= last; ++at) {
-    const std::uint64_t cell = first[at & mask].load(std::memory_order_acquire);
-    if (cell == 0) return nullptr;
-    if (tag_in(cell) != tag) continue;
-    Entry& entry = slab_[slot_in(cell)];
-    // All that a hit touches at once: what it pins, what it views, what it tells the policy.
-    prefetch_for_write(&entry);
-    __builtin_prefetch(&entry.runs);
-    policy_.prefetch(slot_in(cell));
-    if (!entry.try_pin()) continue;
-    if (entry.has_key(key)) return &entry;
-    entry.unpin();
-  }
-  return nullptr;
+EntryPin EntryTable::find_again(const EmbeddingKey& key) noexcept {
+  Shard& shard = shard_of(key);
+  std::lock_guard lock(shard.mutex);
+  return find_locked(shard, key);
 }
 
 void EntryTable::Shard::place(Cells& cells, std::uint64_t cell) noexcept {

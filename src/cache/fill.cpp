@@ -151,6 +151,7 @@ void FillTicket::State::count_hit(Entry& entry, LookupResult result) {
 void FillTicket::State::give_up() {
   count_miss();
   drop_feature();
+  question = {};
   claim.let_go();
   lead.step_down();
 }
@@ -289,6 +290,7 @@ void FillTicket::fail(const Error& error) {
   if (!is_about_the_item(error.code())) return state.give_up();
   state.count_miss();
   state.drop_feature();
+  state.question = {};
   state.claim.let_go();
   if (state.lead) state.impl.board.fail(std::move(state.lead), error);
 }

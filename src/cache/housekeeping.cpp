@@ -165,10 +165,12 @@ FlushReport Impl::flush(FlushScope scope, const std::optional<Digest256>& model,
   // every later publication see it (flush_log.h).
   const std::uint64_t dropped = flush_pool(model, scope != FlushScope::store);
   if (scope != FlushScope::store) report.tiers.push_back({"pool", dropped});
-  // What is being encoded will not be published: whoever asks from now on need not wait for it.
+  // The puts of what is being encoded still come.
+  if (scope == FlushScope::local) return report;
+
+  // What is being encoded will not be put: whoever asks from now on need not wait for it.
   claims.keeper().let_go(
       [&](const ClaimKeeper::Claimed& claimed) { return !model || claimed.model == *model; });
-  if (scope == FlushScope::local) return report;
 
   tiers.revoke([model](const PutValue& value) {
     return !model || value.header.model_fingerprint == *model;
@@ -237,7 +239,7 @@ void Impl::check_invariants() {
   };
   require(tiers.wait_idle(Clock::now() + rest_patience), "a store call is still running");
   require(board.under_way() == 0, "a fill is still under way");
-  require(claims.keeper().wait_idle(Clock::now() + rest_patience), "a claim is still held");
+  require(claims.wait_idle(Clock::now() + rest_patience), "a claim is still held");
   require(core->pool().staging_pages_free() == options.pool.staging_pages, "staging is lost");
   require(core->pool().header_slots_free() == options.pool.header_slots, "header slots are lost");
   core->check_invariants();

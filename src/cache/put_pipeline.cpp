@@ -129,9 +129,9 @@ struct PutQueue::State {
   }
 
   // The following are called under the mutex.
-  void queue(Job job) {
-    queued_bytes += job.bytes;
+  void queue(Job& job) {
     queued.push_back(std::move(job));
+    queued_bytes += queued.back().bytes;
   }
   bool fits(std::uint64_t bytes) const {
     const bool is_empty = queued.empty() && waiting.empty();
@@ -349,19 +349,28 @@ void PutQueue::add(std::shared_ptr<PutValue> value, ClaimHold claim) {
     ++state_->dropped;
     return;
   }
-  if (delayer_.joinable()) {
+  // Staging is for what passes through: with what waits in it, nothing could be read any more.
+  if (delayer_.joinable() && job.value->staged_bytes == 0) {
     job.due = Clock::now() + state_->options.delay;
     state_->waiting_bytes += bytes;
     state_->waiting.push_back(std::move(job));
     state_->waits.notify_all();
     return;
   }
-  state_->queue(std::move(job));
-  if (lane_.submit(std::make_shared<Call>(state_)) == Lane::Submitted::yes) return;
+  state_->queue(job);
+  if (submit_call()) return;
   // Every thread is stuck: what waits would only keep pages pinned.
   given_up.swap(state_->queued);
   state_->queued_bytes = 0;
   state_->dropped += given_up.size();
+}
+
+bool PutQueue::submit_call() noexcept {
+  try {
+    return lane_.submit(std::make_shared<Call>(state_)) == Lane::Submitted::yes;
+  } catch (...) {  // out of memory
+    return false;
+  }
 }
 
 template <typename Enough>
@@ -372,8 +381,8 @@ void PutQueue::send_waiting(Enough enough) {
     State::Job job = std::move(state_->waiting.front());
     state_->waiting.pop_front();
     state_->waiting_bytes -= job.bytes;
-    state_->queue(std::move(job));
-    if (lane_.submit(std::make_shared<Call>(state_)) == Lane::Submitted::yes) continue;
+    state_->queue(job);
+    if (submit_call()) continue;
     state_->dropped += state_->queued.size();
     std::ranges::move(state_->queued, std::back_inserter(given_up));
     state_->queued.clear();
@@ -393,8 +402,13 @@ void PutQueue::delay(const std::stop_token& stop) {
           lock, stop, due, [this] { return state_->waiting.empty() || state_->too_many_wait(); });
     }
     if (stop.stop_requested()) return;
-    send_waiting(
-        [this] { return state_->waiting.front().due > Clock::now() && !state_->too_many_wait(); });
+    try {
+      send_waiting([this] {
+        return state_->waiting.front().due > Clock::now() && !state_->too_many_wait();
+      });
+    } catch (...) {  // out of memory: the one that was on its way is lost
+      state_->count_dropped(1);
+    }
   }
 }
 

@@ -82,6 +82,7 @@ class PutQueue {
  private:
   struct State;
   class Call;
+  bool submit_call() noexcept;
   // The oldest that wait go to the lane, until `enough()`, which is asked under the mutex.
   template <typename Enough>
   void send_waiting(Enough enough);

@@ -135,7 +135,9 @@ std::optional<Landing> StoreLoader::find_landing(const WantedValue& wanted,
     const auto modality = wanted.expected ? std::optional(wanted.expected->modality) : std::nullopt;
     if (auto landing = Landing::in_pages(*core_, payload, row_bytes, modality)) return landing;
   }
-  return Landing::in_staging(*core_, payload);
+  auto landing = Landing::in_staging(*core_, payload);
+  if (!landing) tier.gets().record_faults(1, "no_room");
+  return landing;
 }
 
 void StoreLoader::fetch(Visit& tour, std::vector<GetCall::Item> values,

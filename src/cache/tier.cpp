@@ -23,19 +23,21 @@ Tier::Tier(std::shared_ptr<EmbeddingStore> store, std::string name, const TierOp
       read_breaker_(options.breaker_faults, options.breaker_pause),
       write_breaker_(options.breaker_faults, options.breaker_pause) {}
 
+// Throws std::bad_alloc, but not once the call was made.
 template <typename Call>
-std::vector<StoreResult> Tier::guarded(std::size_t keys, Call call) noexcept {
+std::vector<StoreResult> Tier::guarded(std::size_t keys, Call call) {
+  std::vector<StoreResult> failed(keys, StoreResult{StoreStatus::io_error});
   std::vector<StoreResult> results;
   try {
     results = call();
   } catch (const std::exception& error) {
     throttle_.log(spdlog::level::err, "store {} threw: {}", name_, error.what());
-    results.clear();
+    return failed;
   } catch (...) {
-    results.clear();
+    return failed;
   }
   // With a wrong number of results nobody knows which key they are about.
-  if (results.size() != keys) results.assign(keys, StoreResult{StoreStatus::io_error});
+  if (results.size() != keys) return failed;
   for (StoreResult& result : results) {
     if (!is_known(result.status)) result = {StoreStatus::io_error};
   }

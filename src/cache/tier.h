@@ -92,7 +92,7 @@ class Tier {
 
  private:
   template <typename Call>
-  std::vector<StoreResult> guarded(std::size_t keys, Call call) noexcept;
+  std::vector<StoreResult> guarded(std::size_t keys, Call call);
   Breaker& breaker(Direction direction) {
     return direction == Direction::reads ? read_breaker_ : write_breaker_;
   }

@@ -48,6 +48,10 @@ void EmbeddingView::detach() {
   std::exchange(entry_, copy.release())->unpin();
 }
 
+void EmbeddingView::release() noexcept {
+  if (Entry* const entry = std::exchange(entry_, nullptr)) entry->unpin();
+}
+
 void EmbeddingView::release(const Completion& after) {
   const EntryPin pin(std::exchange(entry_, nullptr));  // goes in any case
   if (after) after();

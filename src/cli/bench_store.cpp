@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/stop_set.h"
 #include "cli/store_access.h"
 #include "cli/store_load.h"
 #include "vitrove/embedding_store_factory.h"
@@ -42,11 +43,7 @@ constexpr std::size_t most_values = 4096;
 // thread, and asked for between two looks at the clock.
 class StopSignals {
  public:
-  StopSignals() {
-    sigemptyset(&set_);
-    for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set_, number);
-    pthread_sigmask(SIG_BLOCK, &set_, nullptr);
-  }
+  StopSignals() { pthread_sigmask(SIG_BLOCK, &set_, nullptr); }
 
   bool came() {
     const timespec now{};
@@ -56,7 +53,7 @@ class StopSignals {
   int number() const { return number_; }
 
  private:
-  sigset_t set_{};
+  const sigset_t set_ = stop_set();
   int number_ = 0;
 };
 

@@ -1,4 +1,5 @@
-// vitrove encode FILE...: encodes pictures and says where each embedding came from.
+// vitrove encode FILE...: encodes pictures, clips and sounds, and says where each embedding came
+// from and what was refused, and why.
 //
 // With --server (several may be given) the files are sent there: items are spread, and an item
 // whose server is away goes to another. Without it, the pipeline runs in this process, with
@@ -26,6 +27,7 @@
 #include "cli/serve_options.h"
 #include "server/encode_service.h"
 #include "vitrove/error.h"
+#include "vitrove/media.h"
 #include "vitrove/units.h"
 
 namespace vitrove::cli {
@@ -64,8 +66,11 @@ std::vector<std::string> expand(const std::vector<std::string>& names) {
       continue;
     }
     std::vector<std::string> inside;
-    for (const auto& entry : fs::recursive_directory_iterator(name))
-      if (entry.is_regular_file()) inside.push_back(entry.path().string());
+    constexpr auto options = fs::directory_options::skip_permission_denied;
+    for (const auto& entry : fs::recursive_directory_iterator(name, options)) {
+      std::error_code gone;
+      if (entry.is_regular_file(gone)) inside.push_back(entry.path().string());
+    }
     std::sort(inside.begin(), inside.end());
     files.insert(files.end(), inside.begin(), inside.end());
   }
@@ -84,45 +89,85 @@ std::vector<std::byte> read_file(const std::string& name) {
 
 // --- through servers -------------------------------------------------------------------------
 
-// Which servers are worth asking. One that gave no answer is left alone for a while.
+// Which servers are worth asking. One that gave no answer is left alone for a while, each time for
+// longer.
 class ServerList {
  public:
-  explicit ServerList(std::vector<std::string> urls)
-      : urls_(std::move(urls)), away_until_(urls_.size()) {}
+  using Clock = std::chrono::steady_clock;
 
-  // The next server in turn, those that answer first; nothing when all were tried.
+  explicit ServerList(const std::vector<std::string>& urls) {
+    for (const std::string& url : urls) servers_.push_back({url});
+  }
+
+  // The next server that was not tried: one that answers before one that is away, and the one with
+  // the fewest calls under way, so that one that hangs gets no second. Nothing when all were tried.
   std::optional<std::size_t> next(const std::vector<bool>& tried) {
     const std::lock_guard lock(mutex_);
-    const auto now = std::chrono::steady_clock::now();
-    for (const bool also_away : {false, true}) {
-      for (std::size_t i = 0; i < urls_.size(); ++i) {
-        const std::size_t index = (turn_ + i) % urls_.size();
-        if (tried[index] || (!also_away && away_until_[index] > now)) continue;
-        turn_ = index + 1;
-        return index;
-      }
+    const auto now = Clock::now();
+    std::optional<std::size_t> best;
+    for (std::size_t i = 0; i < servers_.size(); ++i) {
+      const std::size_t index = (turn_ + i) % servers_.size();
+      if (tried[index]) continue;
+      if (!best || rank(index, now) < rank(*best, now)) best = index;
     }
-    return std::nullopt;
+    if (!best) return best;
+    turn_ = *best + 1;
+    ++servers_[*best].calls;
+    return best;
   }
 
-  void mark_away(std::size_t index) {
+  // Whether it should be asked how it is before it is trusted with a file.
+  bool is_unknown(std::size_t index) {
     const std::lock_guard lock(mutex_);
-    away_until_[index] = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    return !servers_[index].answers;
   }
 
-  const std::string& url(std::size_t index) const { return urls_[index]; }
-  std::size_t size() const { return urls_.size(); }
+  enum class Ended : std::uint8_t { answered, away };
+  void ended(std::size_t index, Ended how) {
+    const std::lock_guard lock(mutex_);
+    Server& server = servers_[index];
+    --server.calls;
+    server.answers = how == Ended::answered;
+    if (server.answers) {
+      server.pause = first_pause;
+      return;
+    }
+    server.away_until = Clock::now() + server.pause;
+    server.pause = std::min<Clock::duration>(2 * server.pause, longest_pause);
+  }
+
+  const std::string& url(std::size_t index) const { return servers_[index].url; }
+  std::size_t size() const { return servers_.size(); }
 
  private:
+  static constexpr std::chrono::seconds first_pause{5};
+  static constexpr std::chrono::seconds longest_pause{300};
+
+  struct Server {
+    std::string url;
+    std::size_t calls = 0;
+    bool answers = false;
+    Clock::time_point away_until;
+    Clock::duration pause = first_pause;
+  };
+
+  std::pair<bool, std::size_t> rank(std::size_t index, Clock::time_point now) const {
+    return {servers_[index].away_until > now, servers_[index].calls};
+  }
+
   std::mutex mutex_;
-  std::vector<std::string> urls_;
-  std::vector<std::chrono::steady_clock::time_point> away_until_;
+  std::vector<Server> servers_;
   std::size_t turn_ = 0;
 };
 
+// As its content says; what is no medium is for the server to refuse.
+Modality modality_of_file(std::span<const std::byte> bytes) {
+  return modality_of(sniff(bytes)).value_or(Modality::image);
+}
+
 std::string request_body(const EncodeArguments& arguments, std::span<const std::byte> bytes) {
   json body{{"mm_items", json::array({"data:;base64," + base64_encode(bytes)})},
-            {"modality", "image"},
+            {"modality", to_string(modality_of_file(bytes))},
             {"return", arguments.output.empty() ? "metadata" : "safetensors"}};
   if (!arguments.kwargs.empty())
     body["mm_processor_kwargs"] = json::parse(arguments.kwargs, nullptr, false);
@@ -155,21 +200,38 @@ bool is_servers_fault(ErrorCode code) {
          code == ErrorCode::deadline_exceeded || code == ErrorCode::internal;
 }
 
+// A server says that it is alive in milliseconds, whatever its load: one that does not must not
+// keep a file for as long as an encode may take.
+constexpr std::chrono::seconds patience_with_health{5};
+
+std::string ask(const EncodeArguments& arguments, const std::string& url, bool is_unknown,
+                const std::string& body) {
+  if (is_unknown) {
+    HttpClient client(url, arguments.api_key);
+    client.set_timeout(patience_with_health);
+    client.request("GET", "/health");
+  }
+  HttpClient client(url, arguments.api_key);
+  return client.expect("POST", "/encode", body);
+}
+
 void encode_remotely(const EncodeArguments& arguments, ServerList& servers, Outcome& outcome) {
   const std::string body = request_body(arguments, read_file(outcome.file));
   std::vector<bool> tried(servers.size(), false);
   while (const auto index = servers.next(tried)) {
     tried[*index] = true;
     try {
-      HttpClient client(servers.url(*index), arguments.api_key);
-      read_reply(client.expect("POST", "/encode", body), !arguments.output.empty(), outcome);
+      read_reply(ask(arguments, servers.url(*index), servers.is_unknown(*index), body),
+                 !arguments.output.empty(), outcome);
+      servers.ended(*index, ServerList::Ended::answered);
       outcome.error.clear();
       return;
     } catch (const Error& error) {
+      const bool is_away = error.code() == ErrorCode::unavailable;
+      servers.ended(*index, is_away ? ServerList::Ended::away : ServerList::Ended::answered);
       outcome.error = error.what();
       outcome.code = error.code();
       if (!is_servers_fault(error.code())) return;
-      if (error.code() == ErrorCode::unavailable) servers.mark_away(*index);
     }
   }
 }
@@ -191,6 +253,7 @@ json describe(const EncodedItem& item) {
 void encode_locally(const EncodeArguments& arguments, EncodeService& service, Outcome& outcome) {
   EncodeItem item;
   item.bytes = std::make_shared<const std::vector<std::byte>>(read_file(outcome.file));
+  item.modality = modality_of_file(*item.bytes);
   item.mm_processor_kwargs = arguments.kwargs;
   EncodeRequest request;
   request.req_id = outcome.file;
@@ -250,6 +313,21 @@ void print_json(const std::vector<Outcome>& outcomes) {
   }
 }
 
+// Every one with its reason; how many there are.
+std::size_t print_refused(const std::vector<Outcome>& outcomes) {
+  Table table({"REFUSED", "WHY", "REASON"});
+  std::size_t refused = 0;
+  for (const Outcome& outcome : outcomes) {
+    if (outcome.error.empty()) continue;
+    ++refused;
+    table.add({shown(outcome.file), std::string(to_string(outcome.code)), shown(outcome.error)});
+  }
+  if (refused > 0) std::puts("");
+  if (refused > 0) table.print();
+  if (refused > 0) std::puts("");
+  return refused;
+}
+
 void print_table(const std::vector<Outcome>& outcomes) {
   Table table({"FILE", "FROM", "TOKENS", "ENCODE", "KEY"});
   std::size_t hits = 0;
@@ -261,17 +339,12 @@ void print_table(const std::vector<Outcome>& outcomes) {
     const double cost = outcome.item.value("encode_ms", 0.0);
     (source == "encoded" ? encodes : hits) += 1;
     if (source != "encoded") saved_ms += cost;
-    table.add({outcome.file, source, outcome.item.at("tokens").dump(),
+    table.add({shown(outcome.file), source, outcome.item.at("tokens").dump(),
                format_duration(std::chrono::microseconds(static_cast<long long>(cost * 1000))),
                outcome.item.value("key", "")});
   }
   table.print();
-  std::size_t refused = 0;
-  for (const Outcome& outcome : outcomes) {
-    if (outcome.error.empty()) continue;
-    ++refused;
-    std::printf("refused  %s: %s\n", outcome.file.c_str(), outcome.error.c_str());
-  }
+  const std::size_t refused = print_refused(outcomes);
   std::printf("%zu files: %zu encoded, %zu hits (%.1f ms of encoding saved), %zu refused\n",
               outcomes.size(), encodes, hits, saved_ms, refused);
 }
@@ -338,8 +411,8 @@ void add_encode(CLI::App& app, int& exit_code) {
   config.pool_size = std::uint64_t{256} << 20;
   config.log_level = "warning";
   CLI::App* command =
-      app.add_subcommand("encode", "encode pictures through servers, or in this process");
-  command->add_option("FILES", arguments->files, "pictures, or folders of them")
+      app.add_subcommand("encode", "encode media through servers, or in this process");
+  command->add_option("FILES", arguments->files, "pictures, clips, sounds, or folders of them")
       ->required()
       ->check(CLI::ExistingPath);
   command->add_option("--server", arguments->servers, "server to send to, repeatable")

@@ -24,6 +24,22 @@ void Table::print() const {
   }
 }
 
+std::string shown(std::string_view name, std::size_t most) {
+  std::string text;
+  const bool is_long = name.size() > most;
+  if (is_long) name = name.substr(name.size() - most);
+  // A cut must not leave half a character.
+  while (is_long && !name.empty() && (static_cast<unsigned char>(name[0]) & 0xc0U) == 0x80U) {
+    name.remove_prefix(1);
+  }
+  if (is_long) text = "...";
+  for (const char letter : name) {
+    const auto code = static_cast<unsigned char>(letter);
+    text += code < 0x20 || code == 0x7f ? '?' : letter;
+  }
+  return text;
+}
+
 Progress::Progress(std::size_t total, bool quiet)
     : total_(total),
       quiet_(quiet),
@@ -44,11 +60,14 @@ void Progress::draw(const std::string& label) {
     constexpr std::size_t width = 30;
     const std::size_t filled = width * done_ / std::max<std::size_t>(total_, 1);
     const std::string bar = std::string(filled, '=') + std::string(width - filled, ' ');
-    std::fprintf(stderr, "\r\033[K[%s] %zu/%zu %.40s", bar.c_str(), done_, total_, label.c_str());
+    std::fprintf(stderr, "\r\033[K[%s] %zu/%zu %s", bar.c_str(), done_, total_,
+                 shown(label, 40).c_str());
     return;
   }
   const auto now = std::chrono::steady_clock::now();
-  if (now - last_line_ < std::chrono::seconds(5)) return;
+  const std::size_t tenth = 10 * done_ / std::max<std::size_t>(total_, 1);
+  if (tenth == last_tenth_ && now - last_line_ < std::chrono::seconds(5)) return;
+  last_tenth_ = tenth;
   last_line_ = now;
   std::fprintf(stderr, "%zu of %zu done\n", done_, total_);
 }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -21,7 +22,12 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// "[=====     ] 12/40 name" on standard error; without a terminal one line every few seconds.
+// A name as people may see it: control characters, which a terminal would follow, as '?', and of a
+// long one the end.
+std::string shown(std::string_view name, std::size_t most = std::string_view::npos);
+
+// "[=====     ] 12/40 name" on standard error; without a terminal a plain line at every tenth of
+// the way, and every few seconds.
 class Progress {
  public:
   Progress(std::size_t total, bool quiet);
@@ -38,6 +44,7 @@ class Progress {
   std::size_t done_ = 0;
   bool quiet_;
   bool terminal_;
+  std::size_t last_tenth_ = 0;
   std::chrono::steady_clock::time_point last_line_;
 };
 

@@ -48,6 +48,12 @@ void add_model_options(CLI::App& app, ServerConfig& config) {
       ->capture_default_str()
       ->check(CLI::Range(1U, 4096U))
       ->group(group);
+  app.add_option("--max-batch-patches", config.max_batch_patches,
+                 "patches of all items in one run, for models that take grids; a larger item runs "
+                 "alone")
+      ->capture_default_str()
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32))
+      ->group(group);
   add_duration(app, "--max-batch-wait", config.max_batch_wait,
                "how long the first item of a batch waits for more")
       ->group(group);
@@ -151,6 +157,34 @@ void add_media_options(CLI::App& app, ServerConfig& config) {
   app.add_option("--max-image-pixels", config.max_image_pixels, "width times height")
       ->capture_default_str()
       ->check(CLI::PositiveNumber)
+      ->group(group);
+  app.add_option("--max-video-pixels", config.max_video_pixels, "width times height of a frame")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber)
+      ->group(group);
+  app.add_option("--max-video-frames", config.max_video_frames, "frames taken of one clip")
+      ->capture_default_str()
+      ->check(CLI::Range(1U, 4096U))
+      ->group(group);
+  app.add_option("--max-video-seconds", config.max_video_seconds, "length of one clip")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber)
+      ->group(group);
+  app.add_option("--max-audio-seconds", config.max_audio_seconds, "length of one sound")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber)
+      ->group(group);
+  app.add_option("--max-audio-samples", config.max_audio_samples,
+                 "samples of one sound as they are in the file, over all channels")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber)
+      ->group(group);
+  add_bytes(app, "--max-decode-bytes", config.max_decode_bytes,
+            "media being decoded and tensors that wait for the encoder, over all requests; what "
+            "finds no room waits")
+      ->group(group);
+  add_bytes(app, "--max-request-bytes", config.max_request_bytes,
+            "all items of one request together, as received")
       ->group(group);
   app.add_option("--max-items", config.max_items, "items in one request")
       ->capture_default_str()

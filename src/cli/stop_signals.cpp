@@ -25,15 +25,6 @@ constexpr std::chrono::seconds end_grace{6};
 // container would survive it.
 constexpr int signalled = 128;
 
-sigset_t stop_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGTERM);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGHUP);
-  return set;
-}
-
 // Stores never show a half-written value, so leaving without destructors loses nothing but what was
 // unfinished.
 [[noreturn]] void end_now(int code) {
@@ -44,8 +35,7 @@ sigset_t stop_signals() {
 }  // namespace
 
 StopSignals::StopSignals(std::chrono::microseconds drain_time) : drain_time_(drain_time) {
-  const sigset_t set = stop_signals();
-  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  pthread_sigmask(SIG_BLOCK, &set_, nullptr);
   thread_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
 }
 
@@ -65,8 +55,7 @@ void StopSignals::leaving() {
 
 // A thread of its own, since draining takes locks that a signal handler may not take.
 void StopSignals::watch(const std::stop_token& stop) {
-  const sigset_t set = stop_signals();
-  const UniqueFd signals(signalfd(-1, &set, SFD_CLOEXEC));
+  const UniqueFd signals(signalfd(-1, &set_, SFD_CLOEXEC));
   const UniqueFd end(eventfd(0, EFD_CLOEXEC));
   const std::stop_callback wake(stop, [&end] { eventfd_write(end.get(), 1); });
   while (!stop.stop_requested()) {

@@ -1,6 +1,6 @@
-// StopSignals: SIGTERM, SIGINT and SIGHUP for as long as it lives, so that a process that is told
-// to end does end, whatever hangs: a model that does not finish loading, an encoder's run that
-// nobody waits for any more, a store that does not close.
+// StopSignals: SIGTERM, SIGINT and SIGHUP (stop_set.h) for as long as it lives, so that a process
+// that is told to end does end, whatever hangs: a model that does not finish loading, an encoder's
+// run that nobody waits for any more, a store that does not close.
 //
 //   StopSignals signals(drain_time);  // before any other thread: all of them inherit the mask
 //   ... make and start the server     // a signal ends the process: nothing was promised yet
@@ -15,6 +15,8 @@
 #include <mutex>
 #include <stop_token>
 #include <thread>
+
+#include "cli/stop_set.h"
 
 namespace vitrove {
 class EncodeServer;
@@ -47,6 +49,7 @@ class StopSignals {
   int poll_timeout() const;
 
   const std::chrono::microseconds drain_time_;
+  const sigset_t set_ = stop_set();
   std::mutex mutex_;
   Stage stage_ = Stage::starting;
   bool at_once_ = false;  // a second signal came while the server drained

@@ -43,6 +43,34 @@ struct Job {
 
 using Jobs = std::vector<Job>;
 
+std::uint64_t patches_of(const PreprocessedItem& item) {
+  return item.grid ? std::uint64_t{item.grid->t} * item.grid->h * item.grid->w : 0;
+}
+
+// What a batch still has room for. Its first item fits, however large.
+class BatchRoom {
+ public:
+  explicit BatchRoom(const BatcherOptions& options)
+      : items_left_(options.max_batch_size), patches_left_(options.max_batch_patches) {}
+
+  bool is_full() const { return items_left_ == 0 || patches_left_ == 0; }
+
+  // False when there is no room for the item.
+  bool take(const PreprocessedItem& item) {
+    const std::uint64_t patches = patches_of(item);
+    if (is_full() || (!is_empty_ && patches > patches_left_)) return false;
+    is_empty_ = false;
+    --items_left_;
+    patches_left_ -= std::min(patches, patches_left_);
+    return true;
+  }
+
+ private:
+  bool is_empty_ = true;
+  std::uint32_t items_left_;
+  std::uint64_t patches_left_;
+};
+
 std::exception_ptr make_error(ErrorCode code, const char* message, std::string detail = {}) {
   return std::make_exception_ptr(Error(code, message, std::move(detail)));
 }
@@ -136,15 +164,19 @@ struct EncodeBatcher::Impl {
 // As many items of the first one's class as a batch takes; or nothing left to wait for.
 bool EncodeBatcher::Impl::batch_is_complete() const {
   if (queue.empty()) return true;
-  const auto alike = std::count_if(queue.begin(), queue.end(), [&](const Job& job) {
-    return job.batch_class == queue.front().batch_class;
-  });
-  return static_cast<std::uint64_t>(alike) >= options.max_batch_size;
+  BatchRoom room(options);
+  for (const Job& job : queue) {
+    if (job.batch_class != queue.front().batch_class) continue;
+    if (!room.take(*job.item) || room.is_full()) return true;
+  }
+  return false;
 }
 
 void EncodeBatcher::Impl::take_batch() {
-  for (auto job = queue.begin(); job != queue.end() && batch.size() < options.max_batch_size;) {
-    if (!batch.empty() && job->batch_class != batch.front().batch_class) {
+  BatchRoom room(options);
+  for (auto job = queue.begin(); job != queue.end() && !room.is_full();) {
+    const bool is_alike = batch.empty() || job->batch_class == batch.front().batch_class;
+    if (!is_alike || !room.take(*job->item)) {
       ++job;
       continue;
     }
@@ -236,8 +268,15 @@ bool EncodeBatcher::Impl::run_together() {
   } catch (...) {
     return false;
   }
-  const auto cost = since(start) / static_cast<std::int64_t>(batch.size());
-  for (std::size_t i = 0; i < batch.size(); ++i) finish(batch[i], std::move(outputs[i]), cost);
+  const auto took = static_cast<double>(since(start).count());
+  double all_bytes = 0;
+  for (const EncoderOutput& output : outputs) all_bytes += static_cast<double>(output.bytes.size());
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    // A clip beside a small picture has taken nearly all of the time.
+    const double share = static_cast<double>(outputs[i].bytes.size()) / std::max(all_bytes, 1.0);
+    finish(batch[i], std::move(outputs[i]),
+           std::chrono::microseconds(static_cast<std::int64_t>(took * share)));
+  }
   return true;
 }
 
@@ -277,6 +316,9 @@ EncodeBatcher::EncodeBatcher(std::shared_ptr<Encoder> encoder, BatcherOptions op
   if (!encoder) throw Error(ErrorCode::invalid_argument, "a batcher needs an encoder");
   if (options.max_batch_size == 0) {
     throw Error(ErrorCode::invalid_argument, "the largest batch has no items");
+  }
+  if (options.max_batch_patches == 0) {
+    throw Error(ErrorCode::invalid_argument, "the largest batch has no patches");
   }
   if (options.max_queue == 0) {
     throw Error(ErrorCode::invalid_argument, "the encoder's queue has no room");

@@ -17,9 +17,10 @@ namespace {
 constexpr std::string_view stub_kind = "stub";
 constexpr std::string_view onnx_prefix = "onnx:";
 
-// The stub's preprocessor takes no parameters; defaults given to it are refused and not ignored.
-void refuse_stub_defaults(const Encoder& stub, const std::string& mm_process_config) {
-  if (mm_process_config.empty()) return;
+// The stub's preprocessor takes no parameters but those of frame sampling; others that are given to
+// it are refused and not ignored. Returns the defaults for video.
+std::string stub_video_defaults(const Encoder& stub, const std::string& mm_process_config) {
+  if (mm_process_config.empty()) return {};
   const auto config = nlohmann::json::parse(mm_process_config, nullptr, false);
   if (!config.is_object()) {
     throw Error(ErrorCode::invalid_argument, "the multimodal process config is no JSON object");
@@ -33,12 +34,14 @@ void refuse_stub_defaults(const Encoder& stub, const std::string& mm_process_con
     if (kwargs.is_object() && kwargs.empty()) continue;
     stub.preprocessor().resolve(*modality, kwargs.dump());
   }
+  const auto video = config.find("video");
+  return video == config.end() ? std::string() : video->dump();
 }
 
 std::unique_ptr<Encoder> make_stub(std::string_view options, const EncoderOptions& encoder) {
-  auto stub = std::make_unique<StubEncoder>(parse_stub_options(options));
-  refuse_stub_defaults(*stub, encoder.mm_process_config);
-  return stub;
+  const StubOptions parsed = parse_stub_options(options);
+  return std::make_unique<StubEncoder>(
+      parsed, stub_video_defaults(StubEncoder(parsed), encoder.mm_process_config));
 }
 
 bool names_directory(const std::filesystem::path& path) {

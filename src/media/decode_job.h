@@ -16,12 +16,23 @@ class DecodeJob {
 
   // Before anything is allocated: throws Error{too_large} or, for a side of zero,
   // Error{invalid_argument}.
-  void check_size(std::uint64_t width, std::uint64_t height) const;
+  void check_size(std::uint64_t width, std::uint64_t height,
+                  std::string_view what = "an image") const;
+
+  // Video and audio: takes the lease for `own_bytes` that stay and, beside them, the larger of
+  // `scratch_bytes` and what the caller wants. At most once a job.
+  void reserve_for(const MediaShape& shape, std::uint64_t own_bytes, std::uint64_t scratch_bytes);
+  // The lease, with the part that the result of this size and the caller need.
+  MemoryLease take_lease(std::uint64_t own_bytes);
 
   // Takes the lease for the peak need: the RGB pixels (twice if they must be turned), and beside
   // them `scratch_bytes` or what the caller wants later. At most once a job.
   void reserve(std::uint64_t width, std::uint64_t height, Orientation orientation,
                std::uint64_t scratch_bytes);
+
+  // How many times smaller the caller wants a JPEG: 1, 2, 4 or 8.
+  std::uint32_t jpeg_reduction(std::uint32_t width, std::uint32_t height,
+                               Orientation orientation) const;
 
   // Throws Error{deadline_exceeded} or Error{cancelled}.
   void check_time() const;
@@ -44,6 +55,17 @@ RgbImage allocate_image(std::uint32_t width, std::uint32_t height);
 DecodedImage decode_jpeg(std::span<const std::byte> bytes, DecodeJob& job);
 DecodedImage decode_png(std::span<const std::byte> bytes, DecodeJob& job);
 DecodedImage decode_webp(std::span<const std::byte> bytes, DecodeJob& job);
+DecodedImage decode_gif(std::span<const std::byte> bytes, DecodeJob& job);
+// Throws the error for damage when the blocks of a GIF do not lead to its end.
+void check_gif_end(std::span<const std::byte> bytes, const DecodeJob& job);
+DecodedImage decode_bmp(std::span<const std::byte> bytes, DecodeJob& job);
+DecodedImage decode_tiff(std::span<const std::byte> bytes, DecodeJob& job);
+DecodedImage decode_heif(MediaFormat format, std::span<const std::byte> bytes, DecodeJob& job);
+
+// An empty item, or one that is larger than allowed.
+void check_item_bytes(std::span<const std::byte> bytes, std::uint64_t most);
+
+[[noreturn]] void throw_out_of_memory();
 
 // The one error for files that do not hold what they should. `detail` goes to the log.
 [[noreturn]] void throw_damaged(MediaFormat format, const std::string& detail);

@@ -142,6 +142,17 @@ class JpegReader {
   std::uint32_t height() const { return session_.info.image_height; }
   bool has_inks() const { return session_.info.num_components == 4; }
 
+  // Sides of what comes out, `times` smaller: 1, 2, 4 or 8.
+  void reduce(std::uint32_t times) {
+    run([times](jpeg_decompress_struct& info) {
+      info.scale_num = 1;
+      info.scale_denom = times;
+      jpeg_calc_output_dimensions(&info);
+    });
+  }
+  std::uint32_t reduced_width() const { return session_.info.output_width; }
+  std::uint32_t reduced_height() const { return session_.info.output_height; }
+
   // What libjpeg allocates: all coefficients when the picture comes in several scans.
   std::uint64_t scratch_bytes() {
     constexpr std::uint64_t block_bytes = DCTSIZE2 * sizeof(JCOEF);
@@ -229,8 +240,9 @@ DecodedImage decode_jpeg(std::span<const std::byte> bytes, DecodeJob& job) {
   reader.read_header();
   job.check_size(reader.width(), reader.height());
   const Orientation orientation = reader.orientation();
-  job.reserve(reader.width(), reader.height(), orientation, reader.scratch_bytes());
-  RgbImage image = allocate_image(reader.width(), reader.height());
+  reader.reduce(job.jpeg_reduction(reader.width(), reader.height(), orientation));
+  job.reserve(reader.reduced_width(), reader.reduced_height(), orientation, reader.scratch_bytes());
+  RgbImage image = allocate_image(reader.reduced_width(), reader.reduced_height());
   if (reader.has_inks()) {
     reader.read_inks(image);
   } else {

@@ -24,7 +24,7 @@ constexpr int read_flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   throw Error(ErrorCode::not_found, "the media file does not exist or is not allowed", detail);
 }
 
-[[noreturn]] void fail_malformed() {
+[[noreturn]] void fail_malformed_path() {
   throw Error(ErrorCode::invalid_argument, "malformed file: URL (expected file:///path)");
 }
 
@@ -34,7 +34,7 @@ std::string path_of(std::string_view url) {
   if (rest.starts_with("//")) {
     rest.remove_prefix(2);
     const std::size_t slash = rest.find('/');
-    if (slash == std::string_view::npos) fail_malformed();
+    if (slash == std::string_view::npos) fail_malformed_path();
     const std::string_view host = rest.substr(0, slash);
     if (!host.empty() && !equals_ignoring_case(host, "localhost")) {
       throw Error(ErrorCode::forbidden, "file: URLs of other hosts are not allowed");
@@ -42,10 +42,10 @@ std::string path_of(std::string_view url) {
     rest.remove_prefix(slash);
   }
   if (!rest.starts_with('/') || rest.find_first_of("?#\\") != std::string_view::npos) {
-    fail_malformed();
+    fail_malformed_path();
   }
   const auto path = percent_decode(rest);
-  if (!path || path->find('\0') != std::string::npos) fail_malformed();
+  if (!path || path->find('\0') != std::string::npos) fail_malformed_path();
   return *path;
 }
 

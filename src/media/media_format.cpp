@@ -46,6 +46,20 @@ constexpr std::array formats{
     FormatInfo{MediaFormat::ogg, "ogg", Modality::audio},
 };
 
+constexpr std::array picture_formats{MediaFormat::jpeg, MediaFormat::png, MediaFormat::webp,
+                                     MediaFormat::gif,  MediaFormat::bmp, MediaFormat::tiff,
+                                     MediaFormat::avif, MediaFormat::heic};
+constexpr std::array video_formats{MediaFormat::mp4, MediaFormat::quicktime, MediaFormat::webm,
+                                   MediaFormat::avi, MediaFormat::gif};
+// The containers may hold sound alone.
+constexpr std::array audio_formats{MediaFormat::wav, MediaFormat::mp3, MediaFormat::flac,
+                                   MediaFormat::ogg, MediaFormat::mp4, MediaFormat::quicktime,
+                                   MediaFormat::webm};
+
+bool is_one_of(MediaFormat format, std::span<const MediaFormat> formats_taken) {
+  return std::ranges::find(formats_taken, format) != formats_taken.end();
+}
+
 const FormatInfo& info_of(MediaFormat format) {
   const auto found = std::ranges::find(formats, format, &FormatInfo::format);
   return found != formats.end() ? *found : formats.front();
@@ -178,8 +192,16 @@ std::string_view to_string(MediaFormat format) { return info_of(format).name; }
 
 std::optional<Modality> modality_of(MediaFormat format) { return info_of(format).modality; }
 
-bool is_decodable(MediaFormat format) {
-  return format == MediaFormat::jpeg || format == MediaFormat::png || format == MediaFormat::webp;
+bool is_decodable(MediaFormat format, Modality modality) {
+  switch (modality) {
+    case Modality::image:
+      return is_one_of(format, picture_formats);
+    case Modality::video:
+      return is_one_of(format, video_formats);
+    case Modality::audio:
+      return is_one_of(format, audio_formats);
+  }
+  return false;
 }
 
 MediaFormat sniff(std::span<const std::byte> bytes) {
@@ -193,12 +215,6 @@ MediaFormat sniff(std::span<const std::byte> bytes) {
   if (is_transport_stream(text)) return MediaFormat::mpeg_ts;
   if (is_mpeg_audio(text)) return MediaFormat::mp3;
   return text_format(text);
-}
-
-void require_supported(Modality modality) {
-  if (modality == Modality::image) return;
-  throw Error(ErrorCode::unsupported_format,
-              std::string(to_string(modality)) + " is not supported, only images are");
 }
 
 }  // namespace vitrove

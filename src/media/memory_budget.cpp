@@ -1,6 +1,7 @@
 #include "vitrove/memory_budget.h"
 
 #include <algorithm>
+#include <string>
 
 #include "base/stoppable_wait.h"
 #include "vitrove/error.h"
@@ -23,7 +24,9 @@ MemoryLease MemoryBudget::acquire(std::uint64_t bytes,
                                   std::chrono::steady_clock::time_point deadline,
                                   std::stop_token cancel) {
   if (bytes > capacity_) {
-    throw Error(ErrorCode::too_large, "decoding this item needs more memory than is allowed");
+    throw Error(ErrorCode::too_large, "decoding this item takes " + std::to_string(bytes) +
+                                          " bytes of memory, which exceeds the limit of " +
+                                          std::to_string(capacity_) + " bytes");
   }
   std::unique_lock lock(mutex_);
   const auto fits = [&] { return bytes <= capacity_ - used_; };

@@ -23,7 +23,7 @@ std::string part_of(CURLU* url, CURLUPart part, unsigned flags = 0) {
   return text;
 }
 
-[[noreturn]] void fail_malformed() {
+[[noreturn]] void fail_malformed_url() {
   throw Error(ErrorCode::invalid_argument, "malformed media URL");
 }
 
@@ -36,7 +36,7 @@ void check_characters(std::string_view text) {
     const auto byte = static_cast<unsigned char>(c);
     return byte <= 0x20 || byte == 0x7f || c == '\\';
   });
-  if (!is_clean) fail_malformed();
+  if (!is_clean) fail_malformed_url();
 }
 
 bool is_ascii(std::string_view text) {
@@ -101,12 +101,12 @@ HttpUrl parse_http_url(std::string_view text, const HostRules& rules) {
   if (status == CURLUE_USER_NOT_ALLOWED) {
     throw Error(ErrorCode::invalid_argument, "media URLs must not hold a user name or password");
   }
-  if (status != CURLUE_OK) fail_malformed();
+  if (status != CURLUE_OK) fail_malformed_url();
   const std::string scheme = part_of(url.parsed.get(), CURLUPART_SCHEME);
-  if (scheme != "http" && scheme != "https") fail_malformed();
+  if (scheme != "http" && scheme != "https") fail_malformed_url();
   url.host = plain_host(url.parsed.get());
   // Rules are written for the names that are looked up, so international ones come as "xn--".
-  if (!is_ascii(url.host)) fail_malformed();
+  if (!is_ascii(url.host)) fail_malformed_url();
   url.for_logs = scheme + "://" + url.host + part_of(url.parsed.get(), CURLUPART_PATH);
   check_host(url, rules);
   return url;

@@ -25,8 +25,7 @@ constexpr std::array families{
         .defaults = {.size = shortest(224),
                      .do_center_crop = true,
                      .crop_size = square(224),
-                     .image_mean = clip_mean,
-                     .image_std = clip_std},
+                     .normalization = {.image_mean = clip_mean, .image_std = clip_std}},
     },
     ImageFamily{
         .name = "siglip",
@@ -36,7 +35,7 @@ constexpr std::array families{
         .has_crop = false,
         .has_crop_pct = false,
         .has_classifier_top = false,
-        .defaults = {.size = square(224), .image_mean = half, .image_std = half},
+        .defaults = {.size = square(224), .normalization = {.image_mean = half, .image_std = half}},
     },
     ImageFamily{
         .name = "vit",
@@ -48,8 +47,7 @@ constexpr std::array families{
         .has_classifier_top = false,
         .defaults = {.size = square(224),
                      .resample = Resampling::bilinear,
-                     .image_mean = half,
-                     .image_std = half},
+                     .normalization = {.image_mean = half, .image_std = half}},
     },
     ImageFamily{
         .name = "deit",
@@ -62,8 +60,7 @@ constexpr std::array families{
         .defaults = {.size = square(256),
                      .do_center_crop = true,
                      .crop_size = square(224),
-                     .image_mean = half,
-                     .image_std = half},
+                     .normalization = {.image_mean = half, .image_std = half}},
     },
     ImageFamily{
         .name = "bit",
@@ -76,8 +73,7 @@ constexpr std::array families{
         .defaults = {.size = shortest(224),
                      .do_center_crop = true,
                      .crop_size = square(224),
-                     .image_mean = clip_mean,
-                     .image_std = clip_std},
+                     .normalization = {.image_mean = clip_mean, .image_std = clip_std}},
     },
     ImageFamily{
         .name = "convnext",
@@ -89,8 +85,7 @@ constexpr std::array families{
         .has_classifier_top = false,
         .defaults = {.size = shortest(384),
                      .resample = Resampling::bilinear,
-                     .image_mean = half,
-                     .image_std = half},
+                     .normalization = {.image_mean = half, .image_std = half}},
     },
     ImageFamily{
         .name = "efficientnet",
@@ -103,9 +98,7 @@ constexpr std::array families{
         .defaults = {.size = square(346),
                      .resample = Resampling::nearest,
                      .crop_size = square(289),
-                     .include_top = true,
-                     .image_mean = half,
-                     .image_std = half},
+                     .normalization = {.image_mean = half, .image_std = half, .include_top = true}},
     },
 };
 

@@ -13,6 +13,7 @@ struct Placement {
   Size canvas;
   std::uint32_t left = 0;
   std::uint32_t top = 0;
+  bool operator==(const Placement&) const = default;
 };
 
 // Throws Error{invalid_argument} when the canvas would exceed the limit.

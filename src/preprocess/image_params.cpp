@@ -1,13 +1,8 @@
 #include "preprocess/image_params.h"
 
-#include <algorithm>
-#include <cmath>
 #include <string>
-#include <vector>
 
 #include <nlohmann/json.hpp>
-
-#include "vitrove/error.h"
 
 namespace vitrove {
 namespace {
@@ -16,52 +11,8 @@ using nlohmann::json;
 
 constexpr std::uint32_t max_edge = 16'384;
 
-[[noreturn]] void fail(const std::string& message) {
-  throw Error(ErrorCode::invalid_argument, message);
-}
-
-[[noreturn]] void fail_type(const std::string& name, const std::string& expected) {
-  fail("parameter " + name + " must be " + expected);
-}
-
-bool read_bool(const std::string& name, const json& value) {
-  if (!value.is_boolean()) fail_type(name, "true or false");
-  return value.get<bool>();
-}
-
-double read_number(const std::string& name, const json& value) {
-  if (!value.is_number()) fail_type(name, "a number");
-  const auto number = value.get<double>();
-  if (!std::isfinite(number)) fail_type(name, "a finite number");
-  return number;
-}
-
 std::uint32_t read_edge(const std::string& name, const json& value) {
-  const std::string expected = "a whole number from 1 to " + std::to_string(max_edge);
-  if (!value.is_number_integer()) fail_type(name, expected);
-  const auto number = value.get<std::int64_t>();
-  if (number < 1 || number > max_edge) fail_type(name, expected);
-  return static_cast<std::uint32_t>(number);
-}
-
-Resampling read_resampling(const std::string& name, const json& value) {
-  constexpr const char* expected =
-      "0 (nearest), 1 (lanczos), 2 (bilinear), 3 (bicubic), 4 (box) or 5 (hamming)";
-  if (!value.is_number_integer()) fail_type(name, expected);
-  const auto number = value.get<std::int64_t>();
-  if (number < 0 || number > 5) fail_type(name, expected);
-  return static_cast<Resampling>(number);
-}
-
-std::array<double, 3> read_channels(const std::string& name, const json& value) {
-  if (value.is_number()) {
-    const double number = read_number(name, value);
-    return {number, number, number};
-  }
-  if (!value.is_array() || value.size() != 3) fail_type(name, "a number or three numbers");
-  std::array<double, 3> result{};
-  for (std::size_t i = 0; i < 3; ++i) result[i] = read_number(name, value[i]);
-  return result;
+  return static_cast<std::uint32_t>(read_whole(name, value, 1, max_edge));
 }
 
 std::string describe(SizeRule rule) {
@@ -91,103 +42,7 @@ TargetSize read_size(const std::string& name, const json& value, SizeRule rule) 
     return {std::nullopt, read_edge(name + ".height", value["height"]),
             read_edge(name + ".width", value["width"])};
   }
-  fail_type(name, describe(rule));
-}
-
-// One parameter: its name, which families have it, and how it is read.
-struct ParamReader {
-  std::string_view name;
-  bool (*belongs_to)(const ImageFamily&);
-  void (*read)(const std::string& name, const json&, const ImageFamily&, ImageParams&);
-};
-
-bool always(const ImageFamily&) { return true; }
-bool with_crop(const ImageFamily& family) { return family.has_crop; }
-bool with_crop_pct(const ImageFamily& family) { return family.has_crop_pct; }
-bool with_top(const ImageFamily& family) { return family.has_classifier_top; }
-
-// The readers of plain members.
-template <auto Member, auto Read>
-void read_into(const std::string& name, const json& value, const ImageFamily&, ImageParams& to) {
-  to.*Member = Read(name, value);
-}
-
-void read_target(const std::string& name, const json& value, const ImageFamily& family,
-                 ImageParams& to) {
-  to.size = read_size(name, value, family.size_rule);
-}
-
-void read_crop(const std::string& name, const json& value, const ImageFamily&, ImageParams& to) {
-  to.crop_size = read_size(name, value, SizeRule::exact);
-}
-
-// Everything becomes RGB in any case.
-void read_and_ignore(const std::string& name, const json& value, const ImageFamily&, ImageParams&) {
-  read_bool(name, value);
-}
-
-constexpr std::array readers{
-    ParamReader{"crop_pct", with_crop_pct, read_into<&ImageParams::crop_pct, read_number>},
-    ParamReader{"crop_size", with_crop, read_crop},
-    ParamReader{"do_center_crop", with_crop, read_into<&ImageParams::do_center_crop, read_bool>},
-    ParamReader{"do_convert_rgb", always, read_and_ignore},
-    ParamReader{"do_normalize", always, read_into<&ImageParams::do_normalize, read_bool>},
-    ParamReader{"do_rescale", always, read_into<&ImageParams::do_rescale, read_bool>},
-    ParamReader{"do_resize", always, read_into<&ImageParams::do_resize, read_bool>},
-    ParamReader{"image_mean", always, read_into<&ImageParams::image_mean, read_channels>},
-    ParamReader{"image_std", always, read_into<&ImageParams::image_std, read_channels>},
-    ParamReader{"include_top", with_top, read_into<&ImageParams::include_top, read_bool>},
-    ParamReader{"resample", always, read_into<&ImageParams::resample, read_resampling>},
-    ParamReader{"rescale_factor", always, read_into<&ImageParams::rescale_factor, read_number>},
-    ParamReader{"rescale_offset", with_top, read_into<&ImageParams::rescale_offset, read_bool>},
-    ParamReader{"size", always, read_target},
-};
-
-const ParamReader* find_reader(std::string_view name, const ImageFamily& family) {
-  const auto found = std::ranges::find(readers, name, &ParamReader::name);
-  return found != readers.end() && found->belongs_to(family) ? &*found : nullptr;
-}
-
-std::string join(const std::vector<std::string>& names) {
-  std::string result;
-  for (const std::string& name : names) result += (result.empty() ? "" : ", ") + name;
-  return result;
-}
-
-std::string known_names(const ImageFamily& family) {
-  std::vector<std::string> names;
-  for (const ParamReader& reader : readers) {
-    if (reader.belongs_to(family)) names.emplace_back(reader.name);
-  }
-  return join(names);
-}
-
-// Names of strangers are quoted in full only when they are harmless.
-std::string printable(const std::string& name) {
-  constexpr std::size_t longest = 40;
-  std::string result = name.substr(0, longest);
-  std::ranges::replace_if(
-      result, [](char c) { return c < 0x20 || c > 0x7e || c == '/'; }, '?');
-  return name.size() > longest ? result + "..." : result;
-}
-
-// A step that a file asks for and that we cannot do, such as do_pad.
-bool asks_for_a_step(const std::string& name, const json& value) {
-  return name.starts_with("do_") && value.is_boolean() && value.get<bool>();
-}
-
-bool is_finite_tensor(const ImageParams& params) {
-  const double brightest = 255.0 * (params.do_rescale ? params.rescale_factor : 1.0);
-  const float value = static_cast<float>(brightest) - 1.0F;
-  if (!std::isfinite(value)) return false;
-  if (!params.do_normalize) return true;  // mean and deviation are then not looked at
-  for (std::size_t c = 0; c < 3; ++c) {
-    const auto deviation = static_cast<float>(params.image_std[c]);
-    const auto mean = static_cast<float>(params.image_mean[c]);
-    if (!std::isfinite((value - mean) / deviation / deviation)) return false;
-    if (!std::isfinite(mean / deviation / deviation)) return false;
-  }
-  return true;
+  refuse_param_type(name, describe(rule));
 }
 
 void put_size(ResolvedParams& to, const std::string& name, const TargetSize& size) {
@@ -199,74 +54,54 @@ void put_size(ResolvedParams& to, const std::string& name, const TargetSize& siz
   to.values[name + ".width"] = std::int64_t{size.width};
 }
 
-std::vector<double> as_list(const std::array<double, 3>& values) {
-  return {values.begin(), values.end()};
+TargetSize size_from(const ResolvedReader& reader, const std::string& name) {
+  if (reader.has(name + ".shortest_edge")) return shortest(reader.edge(name + ".shortest_edge"));
+  return {std::nullopt, reader.edge(name + ".height"), reader.edge(name + ".width")};
 }
-
-class ResolvedReader {
- public:
-  explicit ResolvedReader(const ResolvedParams& params) : params_(params) {}
-
-  template <typename Value>
-  Value get(const std::string& name) const {
-    const auto found = params_.values.find(name);
-    if (found != params_.values.end()) {
-      if (const auto* value = std::get_if<Value>(&found->second)) return *value;
-    }
-    throw Error(ErrorCode::internal, "preprocessing parameters are not resolved", name);
-  }
-  std::uint32_t edge(const std::string& name) const {
-    return static_cast<std::uint32_t>(get<std::int64_t>(name));
-  }
-  TargetSize size(const std::string& name) const {
-    if (params_.values.contains(name + ".shortest_edge")) {
-      return shortest(edge(name + ".shortest_edge"));
-    }
-    return {std::nullopt, edge(name + ".height"), edge(name + ".width")};
-  }
-  std::array<double, 3> channels(const std::string& name) const {
-    const auto list = get<std::vector<double>>(name);
-    if (list.size() != 3) throw Error(ErrorCode::internal, "parameters are not resolved", name);
-    return {list[0], list[1], list[2]};
-  }
-
- private:
-  const ResolvedParams& params_;
-};
 
 }  // namespace
 
 void apply_json(const json& object, ParamSource source, const ImageFamily& family,
                 ImageParams& params) {
-  std::vector<std::string> unknown;
-  for (const auto& [name, value] : object.items()) {
-    if (value.is_null()) continue;
-    if (const ParamReader* reader = find_reader(name, family)) {
-      reader->read(name, value, family, params);
-    } else if (source == ParamSource::request || asks_for_a_step(name, value)) {
-      unknown.push_back(printable(name));
-    }
+  ParamTaker taker(object, source);
+  const auto read_target = [&](const std::string& name, const json& value) {
+    return read_size(name, value, family.size_rule);
+  };
+  const auto read_crop = [](const std::string& name, const json& value) {
+    return read_size(name, value, SizeRule::exact);
+  };
+  taker.take("do_resize", params.do_resize, read_bool);
+  taker.take("size", params.size, read_target);
+  taker.take("resample", params.resample, read_resampling);
+  take_normalization(taker, params.normalization);
+  if (family.has_crop) {
+    taker.take("do_center_crop", params.do_center_crop, read_bool);
+    taker.take("crop_size", params.crop_size, read_crop);
   }
-  if (unknown.empty()) return;
-  if (unknown.size() > 5) unknown.resize(5);
-  fail("unknown preprocessing parameters for " + std::string(family.name) + ": " + join(unknown) +
-       " (known: " + known_names(family) + ")");
+  if (family.has_crop_pct) taker.take("crop_pct", params.crop_pct, read_number);
+  if (family.has_classifier_top) {
+    taker.take("rescale_offset", params.normalization.rescale_offset, read_bool);
+    taker.take("include_top", params.normalization.include_top, read_bool);
+  }
+  taker.take("jpeg_scaled_decode", params.jpeg_scaled_decode, read_bool);
+  bool ignored = true;  // everything becomes RGB in any case
+  taker.take("do_convert_rgb", ignored, read_bool);
+  taker.finish(family.name);
 }
 
 void check_params(const ImageParams& params, const PreprocessLimits& limits) {
   const auto check_area = [&](const std::string& name, const TargetSize& size) {
     if (!size.shortest_edge && std::uint64_t{size.height} * size.width > limits.max_pixels) {
-      fail(name + " exceeds the limit of " + std::to_string(limits.max_pixels) + " pixels");
+      refuse_params(name + " exceeds the limit of " + std::to_string(limits.max_pixels) +
+                    " pixels");
     }
   };
   if (params.do_resize) check_area("size", params.size);
   if (params.do_center_crop) check_area("crop_size", params.crop_size);
   if (!(params.crop_pct >= 0.01 && params.crop_pct <= 1.0)) {
-    fail_type("crop_pct", "from 0.01 to 1");
+    refuse_param_type("crop_pct", "from 0.01 to 1");
   }
-  if (!is_finite_tensor(params)) {
-    fail("rescale_factor, image_mean and image_std lead to values that are not finite");
-  }
+  check_finite(params.normalization);
 }
 
 ResolvedParams to_resolved(const ImageParams& params, const ImageFamily& family) {
@@ -275,20 +110,17 @@ ResolvedParams to_resolved(const ImageParams& params, const ImageFamily& family)
   values["do_resize"] = params.do_resize;
   put_size(result, "size", params.size);
   values["resample"] = static_cast<std::int64_t>(params.resample);
-  values["do_rescale"] = params.do_rescale;
-  values["rescale_factor"] = params.rescale_factor;
-  values["do_normalize"] = params.do_normalize;
-  values["image_mean"] = as_list(params.image_mean);
-  values["image_std"] = as_list(params.image_std);
+  add_to_resolved(params.normalization, result);
   if (family.has_crop) {
     values["do_center_crop"] = params.do_center_crop;
     put_size(result, "crop_size", params.crop_size);
   }
   if (family.has_crop_pct) values["crop_pct"] = params.crop_pct;
   if (family.has_classifier_top) {
-    values["rescale_offset"] = params.rescale_offset;
-    values["include_top"] = params.include_top;
+    values["rescale_offset"] = params.normalization.rescale_offset;
+    values["include_top"] = params.normalization.include_top;
   }
+  if (params.jpeg_scaled_decode) values["jpeg_scaled_decode"] = true;
   return result;
 }
 
@@ -296,22 +128,19 @@ ImageParams from_resolved(const ResolvedParams& resolved, const ImageFamily& fam
   const ResolvedReader reader(resolved);
   ImageParams params;
   params.do_resize = reader.get<bool>("do_resize");
-  params.size = reader.size("size");
+  params.size = size_from(reader, "size");
   params.resample = static_cast<Resampling>(reader.edge("resample"));
-  params.do_rescale = reader.get<bool>("do_rescale");
-  params.rescale_factor = reader.get<double>("rescale_factor");
-  params.do_normalize = reader.get<bool>("do_normalize");
-  params.image_mean = reader.channels("image_mean");
-  params.image_std = reader.channels("image_std");
+  params.normalization = normalization_from(reader);
   if (family.has_crop) {
     params.do_center_crop = reader.get<bool>("do_center_crop");
-    params.crop_size = reader.size("crop_size");
+    params.crop_size = size_from(reader, "crop_size");
   }
   if (family.has_crop_pct) params.crop_pct = reader.get<double>("crop_pct");
   if (family.has_classifier_top) {
-    params.rescale_offset = reader.get<bool>("rescale_offset");
-    params.include_top = reader.get<bool>("include_top");
+    params.normalization.rescale_offset = reader.get<bool>("rescale_offset");
+    params.normalization.include_top = reader.get<bool>("include_top");
   }
+  params.jpeg_scaled_decode = reader.has("jpeg_scaled_decode");
   return params;
 }
 

@@ -9,6 +9,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "preprocess/pixel_table.h"
 #include "preprocess/resample_filter.h"
 #include "vitrove/params.h"
 #include "vitrove/preprocess.h"
@@ -31,13 +32,8 @@ struct ImageParams {
   double crop_pct = 224.0 / 256.0;  // ConvNeXT
   bool do_center_crop = false;
   TargetSize crop_size;
-  bool do_rescale = true;
-  double rescale_factor = 1.0 / 255.0;
-  bool rescale_offset = false;  // EfficientNet: one less after rescaling
-  bool do_normalize = true;
-  bool include_top = false;  // EfficientNet: divided by the deviation once more
-  std::array<double, 3> image_mean{};
-  std::array<double, 3> image_std{};
+  Normalization normalization;
+  bool jpeg_scaled_decode = false;
 };
 
 // How a family understands "size".
@@ -58,10 +54,6 @@ struct ImageFamily {
   bool has_classifier_top;  // rescale_offset, include_top
   ImageParams defaults;
 };
-
-// Where values come from decides what is unknown: a file may hold keys that do not concern us, a
-// request may not.
-enum class ParamSource : std::uint8_t { file, request };
 
 // Replaces what `object` names; null means the default stays. Throws Error{invalid_argument} naming
 // parameters that are unknown, of the wrong type or out of range.

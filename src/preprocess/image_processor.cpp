@@ -6,34 +6,12 @@
 
 #include "preprocess/image_geometry.h"
 #include "preprocess/json_text.h"
+#include "preprocess/reduction.h"
 #include "preprocess/resize.h"
 #include "vitrove/error.h"
 
 namespace vitrove {
 namespace {
-
-constexpr std::uint32_t resize_version = 1;
-
-// A pixel has 256 values, so each channel's arithmetic is done 256 times and looked up. Rescaling
-// is in double and rounded to float, all else in float, as on numpy.
-using ChannelTable = std::array<float, 256>;
-
-ChannelTable make_table(const ImageParams& params, std::size_t channel) {
-  const auto mean = static_cast<float>(params.image_mean[channel]);
-  const auto deviation = static_cast<float>(params.image_std[channel]);
-  ChannelTable table;
-  for (std::size_t level = 0; level < table.size(); ++level) {
-    auto value = static_cast<float>(level);
-    if (params.do_rescale) {
-      value = static_cast<float>(static_cast<double>(level) * params.rescale_factor);
-    }
-    if (params.rescale_offset) value -= 1.0F;
-    if (params.do_normalize) value = (value - mean) / deviation;
-    if (params.do_normalize && params.include_top) value = value / deviation;
-    table[level] = value;
-  }
-  return table;
-}
 
 // Interleaved bytes to planes of floats; the canvas around the picture is black.
 std::vector<float> to_planes(const RgbImage& image, const Placement& placement,
@@ -42,7 +20,7 @@ std::vector<float> to_planes(const RgbImage& image, const Placement& placement,
   const std::size_t plane = width * placement.canvas.height;
   std::vector<float> result(3 * plane);
   for (std::size_t channel = 0; channel < 3; ++channel) {
-    const ChannelTable table = make_table(params, channel);
+    const ChannelTable table = make_channel_table(params.normalization, channel);
     float* const first = result.data() + channel * plane;
     if (image.pixels.size() != 3 * plane) std::fill_n(first, plane, table[0]);
     for (std::size_t y = 0; y < image.height; ++y) {
@@ -57,7 +35,7 @@ std::vector<float> to_planes(const RgbImage& image, const Placement& placement,
 }  // namespace
 
 ResolvedParams ImageProcessor::resolve(Modality modality, std::string_view kwargs) const {
-  require_supported(modality);
+  if (modality != Modality::image) throw_no_such_modality(family_.name, modality);
   ImageParams params = params_;
   apply_json(parse_object(kwargs, "mm_processor_kwargs"), ParamSource::request, family_, params);
   check_params(params, limits_);
@@ -76,6 +54,15 @@ std::uint64_t ImageProcessor::bytes_beside(std::uint32_t width, std::uint32_t he
   // Resizing is over before the planes are made.
   return seen + std::max(planes, resize_scratch_bytes(picture, placement.resized, params.resample,
                                                       placement.window));
+}
+
+std::uint32_t ImageProcessor::jpeg_reduction(std::uint32_t width, std::uint32_t height,
+                                             const ResolvedParams& resolved) const {
+  const ImageParams params = from_resolved(resolved, family_);
+  if (!params.jpeg_scaled_decode) return 1;
+  return largest_reduction({width, height}, [&](const Size& picture) {
+    return place(picture, params, family_, limits_);
+  });
 }
 
 PreprocessedItem ImageProcessor::run(const RgbImage& image, const ResolvedParams& resolved) const {

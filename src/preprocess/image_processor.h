@@ -17,6 +17,8 @@ class ImageProcessor final : public Preprocessor {
   ResolvedParams resolve(Modality modality, std::string_view kwargs) const override;
   std::uint64_t bytes_beside(std::uint32_t width, std::uint32_t height,
                              const ResolvedParams& params) const override;
+  std::uint32_t jpeg_reduction(std::uint32_t width, std::uint32_t height,
+                               const ResolvedParams& params) const override;
   PreprocessedItem run(const RgbImage& image, const ResolvedParams& params) const override;
   std::vector<PipelineVersion> versions() const override;
 

@@ -1,23 +1,33 @@
+#include <utility>
+
 #include <nlohmann/json.hpp>
 
 #include "preprocess/json_text.h"
+#include "preprocess/video_params.h"
 #include "vitrove/error.h"
 #include "vitrove/preprocess.h"
 
 namespace vitrove {
 namespace {
 
+constexpr std::uint32_t sample_rate = 16'000;
+
 class RawPreprocessor final : public Preprocessor {
  public:
+  explicit RawPreprocessor(std::string_view video_defaults) {
+    defaults_ = sampling_of(video_defaults);
+  }
+
   std::string_view family() const override { return "raw"; }
 
   ResolvedParams resolve(Modality modality, std::string_view kwargs) const override {
-    require_supported(modality);
-    if (!parse_object(kwargs, "mm_processor_kwargs").empty()) {
-      throw Error(ErrorCode::invalid_argument,
-                  "this encoder takes no preprocessing parameters (mm_processor_kwargs)");
+    ResolvedParams resolved;
+    if (modality == Modality::video) {
+      add_to_resolved(sampling_of(kwargs), resolved);
+    } else {
+      refuse_others(parse_object(kwargs, "mm_processor_kwargs"));
     }
-    return {};
+    return resolved;
   }
 
   std::uint64_t bytes_beside(std::uint32_t width, std::uint32_t height,
@@ -32,13 +42,71 @@ class RawPreprocessor final : public Preprocessor {
     return item;
   }
 
+  VideoSampling video_sampling(const ResolvedParams& params) const override {
+    return sampling_from_resolved(params);
+  }
+
+  std::uint64_t video_bytes_beside(const MediaShape& shape, const ResolvedParams&) const override {
+    return std::uint64_t{3} * shape.width * shape.height * shape.frames;
+  }
+
+  PreprocessedItem run_video(const VideoClip& clip, const ResolvedParams&) const override {
+    const RgbImage& first = clip.frames.at(0);
+    std::vector<std::uint8_t> pixels;
+    pixels.reserve(first.pixels.size() * clip.frames.size());
+    for (const RgbImage& frame : clip.frames) {
+      pixels.insert(pixels.end(), frame.pixels.begin(), frame.pixels.end());
+    }
+    PreprocessedItem item;
+    item.modality = Modality::video;
+    const auto frames = static_cast<std::int64_t>(clip.frames.size());
+    item.tensors.push_back({"pixels",
+                            {frames, std::int64_t{first.height}, std::int64_t{first.width}, 3},
+                            std::move(pixels)});
+    item.side.timestamps = clip.timestamps;
+    if (clip.sample_fps > 0) item.side.seconds_per_grid = 1 / clip.sample_fps;
+    return item;
+  }
+
+  std::uint32_t audio_rate(const ResolvedParams&) const override { return sample_rate; }
+
+  std::uint64_t audio_bytes_beside(std::uint64_t samples, const ResolvedParams&) const override {
+    return samples * sizeof(float);
+  }
+
+  PreprocessedItem run_audio(const AudioClip& clip, const ResolvedParams&) const override {
+    PreprocessedItem item;
+    item.modality = Modality::audio;
+    const auto count = static_cast<std::int64_t>(clip.samples.size());
+    item.tensors.push_back({"samples", {count}, clip.samples});
+    return item;
+  }
+
   std::vector<PipelineVersion> versions() const override { return {{"raw", 1}}; }
+
+ private:
+  VideoSampling sampling_of(std::string_view kwargs) const {
+    VideoSampling sampling = defaults_;
+    nlohmann::json object = parse_object(kwargs, "mm_processor_kwargs");
+    take_video_sampling(object, sampling);
+    refuse_others(object);
+    return sampling;
+  }
+
+  static void refuse_others(const nlohmann::json& object) {
+    if (object.empty()) return;
+    throw Error(ErrorCode::invalid_argument, "this encoder takes no preprocessing parameter '" +
+                                                 object.begin().key().substr(0, 80) +
+                                                 "' (mm_processor_kwargs)");
+  }
+
+  VideoSampling defaults_;
 };
 
 }  // namespace
 
-std::unique_ptr<Preprocessor> make_raw_preprocessor() {
-  return std::make_unique<RawPreprocessor>();
+std::unique_ptr<Preprocessor> make_raw_preprocessor(std::string_view video_defaults) {
+  return std::make_unique<RawPreprocessor>(video_defaults);
 }
 
 }  // namespace vitrove

@@ -58,9 +58,16 @@ Filter filter_of(Resampling resampling) {
   }
 }
 
-std::int32_t to_fixed(double weight) {
-  const double scaled = weight * (1 << weight_bits);
+std::int32_t to_fixed(double weight, int bits) {
+  const double scaled = weight * (1 << bits);
   return static_cast<std::int32_t>(scaled < 0 ? scaled - 0.5 : scaled + 0.5);
+}
+
+// As many bits as keep the largest weight below 2^15.
+int short_weight_bits(double largest) {
+  int bits = 0;
+  while (bits < weight_bits && std::lround(largest * (2 << bits)) < (1 << 15)) ++bits;
+  return bits;
 }
 
 }  // namespace
@@ -71,17 +78,16 @@ std::size_t AxisWeights::max_run(std::uint32_t input, std::uint32_t output, Resa
 }
 
 AxisWeights::AxisWeights(std::uint32_t input, std::uint32_t output, const Range& wanted,
-                         Resampling resampling) {
+                         Resampling resampling, WeightRounding rounding)
+    : stride_(max_run(input, output, resampling)) {
   const Filter filter = filter_of(resampling);
   const double scale = static_cast<double>(input) / output;
   const double widening = std::max(scale, 1.0);
   const double reach = filter.reach * widening;
-  stride_ = max_run(input, output, resampling);
-  runs_.reserve(wanted.length);
-  weights_.resize(stride_ * wanted.length);
   std::vector<double> exact(stride_);
-  for (std::uint32_t i = 0; i < wanted.length; ++i) {
-    const double center = (wanted.start + i + 0.5) * scale;
+  // The run of output pixel `i`, whose weights then stand in `exact`.
+  const auto compute = [&](std::uint32_t i) {
+    const double center = (i + 0.5) * scale;
     // Truncating towards zero, so the first input pixel is the first whole one in reach.
     const double first = std::max(std::trunc(center - reach + 0.5), 0.0);
     const double last = std::min(std::trunc(center + reach + 0.5), static_cast<double>(input));
@@ -91,10 +97,27 @@ AxisWeights::AxisWeights(std::uint32_t input, std::uint32_t output, const Range&
       exact[k] = filter.curve((k + first - center + 0.5) * (1.0 / widening));
       sum += exact[k];
     }
-    for (std::uint32_t k = 0; k < run.length; ++k) {
-      weights_[i * stride_ + k] = to_fixed(sum != 0.0 ? exact[k] / sum : exact[k]);
+    for (std::uint32_t k = 0; k < run.length && sum != 0.0; ++k) exact[k] /= sum;
+    return run;
+  };
+  int bits = weight_bits;
+  if (rounding == WeightRounding::torchvision) {
+    double largest = 0.0;  // of the whole axis, whatever is wanted of it
+    for (std::uint32_t i = 0; i < output; ++i) {
+      const std::uint32_t length = compute(i).length;
+      for (std::uint32_t k = 0; k < length; ++k) largest = std::max(largest, exact[k]);
     }
-    runs_.push_back(run);
+    bits = short_weight_bits(largest);
+  }
+  // Fewer bits than the kernels work with are padded with zeros: the same sums, further up.
+  const std::int32_t unit = 1 << (weight_bits - bits);
+  runs_.reserve(wanted.length);
+  weights_.resize(stride_ * wanted.length);
+  for (std::uint32_t i = 0; i < wanted.length; ++i) {
+    runs_.push_back(compute(wanted.start + i));
+    for (std::uint32_t k = 0; k < runs_.back().length; ++k) {
+      weights_[i * stride_ + k] = to_fixed(exact[k], bits) * unit;
+    }
   }
 }
 

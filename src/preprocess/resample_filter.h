@@ -25,18 +25,25 @@ enum class Resampling : std::uint8_t {
 
 constexpr int weight_bits = 22;
 
+// How fine weights are. Pillow keeps 22 fractional bits; torchvision, for bilinear and bicubic on
+// bytes, as many as leave the largest weight of an axis 16 bits, so that a few values differ by
+// one.
+enum class WeightRounding : std::uint8_t { pillow, torchvision };
+
 // The part of an axis that is wanted.
 struct Range {
   std::uint32_t start = 0;
   std::uint32_t length = 0;
   std::uint32_t end() const { return start + length; }
+  bool operator==(const Range&) const = default;
 };
 
 // For each output pixel of a range: which input pixels count, and how much.
 class AxisWeights {
  public:
   // From `input` to `output` pixels, for output pixels `wanted`. Not for nearest.
-  AxisWeights(std::uint32_t input, std::uint32_t output, const Range& wanted, Resampling filter);
+  AxisWeights(std::uint32_t input, std::uint32_t output, const Range& wanted, Resampling filter,
+              WeightRounding rounding = WeightRounding::pillow);
 
   std::size_t size() const { return runs_.size(); }
   const Range& run(std::size_t i) const { return runs_[i]; }

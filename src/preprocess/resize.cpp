@@ -31,7 +31,7 @@ RgbImage pick_nearest(const RgbImage& image, const Size& size, const Window& win
 // order. Only as many are kept as one output row can need.
 class NarrowRows {
  public:
-  NarrowRows(const RgbImage& image, const Size& size, const Window& window, Resampling filter,
+  NarrowRows(const RgbImage& image, const Size& size, const Window& window, const ResizeRule& rule,
              const Range& rows, std::size_t max_kept, const ResampleKernels& kernels)
       : image_(image),
         kernels_(kernels),
@@ -42,7 +42,7 @@ class NarrowRows {
         row_bytes_(std::size_t{3} * window.columns.length),
         rows_(kept_ * row_bytes_) {
     if (size.width == image.width) return;
-    weights_.emplace(image.width, size.width, window.columns, filter);
+    weights_.emplace(image.width, size.width, window.columns, rule.filter, rule.rounding);
     used_ = weights_->used();
     turned_.resize(block_bytes * used_.length);
     combined_.resize(lanes * row_bytes_);
@@ -106,19 +106,19 @@ class NarrowRows {
 
 }  // namespace
 
-RgbImage resize(const RgbImage& image, const Size& size, Resampling filter, const Window& window,
-                const ResampleKernels& kernels) {
-  if (filter == Resampling::nearest) return pick_nearest(image, size, window);
+RgbImage resize(const RgbImage& image, const Size& size, const ResizeRule& rule,
+                const Window& window, const ResampleKernels& kernels) {
+  if (rule.filter == Resampling::nearest) return pick_nearest(image, size, window);
   RgbImage result = allocate(window);
   if (size.height == image.height) {
-    NarrowRows narrow(image, size, window, filter, window.rows, 1, kernels);
+    NarrowRows narrow(image, size, window, rule, window.rows, 1, kernels);
     for (std::uint32_t y = 0; y < window.rows.length; ++y) {
       std::memcpy(result.row(y), narrow.row(window.rows.start + y), narrow.row_bytes());
     }
     return result;
   }
-  const AxisWeights weights(image.height, size.height, window.rows, filter);
-  NarrowRows narrow(image, size, window, filter, weights.used(), weights.max_run(), kernels);
+  const AxisWeights weights(image.height, size.height, window.rows, rule.filter, rule.rounding);
+  NarrowRows narrow(image, size, window, rule, weights.used(), weights.max_run(), kernels);
   std::vector<const std::uint8_t*> rows(weights.max_run());
   for (std::uint32_t y = 0; y < window.rows.length; ++y) {
     const Range& run = weights.run(y);
@@ -142,8 +142,8 @@ std::uint64_t resize_scratch_bytes(const Size& from, const Size& to, Resampling 
   return weights + kept_rows + blocks;
 }
 
-RgbImage resize(const RgbImage& image, const Size& size, Resampling filter) {
-  return resize(image, size, filter, {{0, size.width}, {0, size.height}});
+RgbImage resize(const RgbImage& image, const Size& size, const ResizeRule& rule) {
+  return resize(image, size, rule, {{0, size.width}, {0, size.height}});
 }
 
 }  // namespace vitrove

@@ -78,6 +78,7 @@ EncoderOptions encoder_options(const ServerConfig& config) {
 BatcherOptions batcher_options(const ServerConfig& config) {
   BatcherOptions options;
   options.max_batch_size = config.max_batch_size;
+  options.max_batch_patches = config.max_batch_patches;
   options.max_wait = config.max_batch_wait;
   // Whoever waits for an item holds a thread, so this bound is never met by requests.
   options.max_queue = std::max<std::uint32_t>(
@@ -115,7 +116,7 @@ struct Call {
   RequestContext context;
   std::stop_source stop;
   std::vector<PreparedItem> prepared;
-  MediaIntake::Tally received{0};
+  MediaIntake::Tally received;
   std::vector<Fill> fills;
 };
 
@@ -141,7 +142,8 @@ struct EncodeService::Impl {
   Impl(const ServerConfig& options, std::shared_ptr<EmbeddingCacheController> shared)
       : config(options),
         controller(std::move(shared)),
-        intake(fetch_policy(options), options.max_inflight_bytes),
+        intake(fetch_policy(options),
+               {.all = options.max_inflight_bytes, .request = options.max_request_bytes}),
         filler(options),
         fetchers("vt-fetch", fetch_threads, 0),
         fillers("vt-fill", fill_threads(options), 0) {}
@@ -230,7 +232,7 @@ Digest256 EncodeService::Impl::check_media(std::span<const std::byte> bytes, Mod
     throw Error(ErrorCode::invalid_argument, "the digest does not match the media");
   }
   const MediaFormat format = sniff(bytes);
-  if (!is_decodable(format) || modality_of(format) != modality) {
+  if (!is_decodable(format, modality)) {
     throw Error(ErrorCode::unsupported_format, "cannot decode " + std::string(to_string(format)) +
                                                    " as " + std::string(to_string(modality)));
   }
@@ -394,7 +396,7 @@ std::optional<EncodedItem> EncodeService::peek_hit(EncodeRequest request) {
   impl_->check_shape(request.items);
   try {
     const auto slot = impl_->slot();
-    MediaIntake::Tally received{0};
+    MediaIntake::Tally received;
     const auto item =
         impl_->prepare(*slot, request.items[0], {impl_->config.epoch, std::move(request.tenant)},
                        {request.deadline, request.cancel, {}}, received);

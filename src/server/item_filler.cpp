@@ -96,6 +96,43 @@ RgbImage probe_picture() {
   return picture;
 }
 
+VideoClip probe_clip() {
+  VideoClip clip;
+  clip.frames = {probe_picture(), probe_picture()};
+  clip.timestamps = {0.0, 0.5};
+  clip.sample_fps = 2;
+  clip.seconds = 1;
+  return clip;
+}
+
+AudioClip probe_sound(std::uint32_t rate) {
+  AudioClip clip{std::vector<float>(rate), rate};
+  std::minstd_rand random(std::random_device{}());
+  std::uniform_real_distribution<float> samples(-1, 1);
+  std::ranges::generate(clip.samples, [&] { return samples(random); });
+  return clip;
+}
+
+PreprocessedItem probe_item(const Preprocessor& preprocessor, Modality modality,
+                            const ResolvedParams& params) {
+  if (modality == Modality::video) return preprocessor.run_video(probe_clip(), params);
+  if (modality == Modality::image) return preprocessor.run(probe_picture(), params);
+  return preprocessor.run_audio(probe_sound(preprocessor.audio_rate(params)), params);
+}
+
+std::uint64_t bytes_beside(const Preprocessor& preprocessor, const PreparedItem& item,
+                           const MediaShape& shape) {
+  switch (item.modality) {
+    case Modality::video:
+      return preprocessor.video_bytes_beside(shape, item.params);
+    case Modality::audio:
+      return preprocessor.audio_bytes_beside(shape.samples, item.params);
+    case Modality::image:
+      break;
+  }
+  return preprocessor.bytes_beside(shape.width, shape.height, item.params);
+}
+
 std::uint32_t decode_slots(std::uint32_t wanted) {
   return wanted != 0 ? wanted : std::max(2U, std::thread::hardware_concurrency());
 }
@@ -105,14 +142,26 @@ std::uint32_t decode_slots(std::uint32_t wanted) {
 ItemFiller::ItemFiller(const ServerConfig& config)
     : budget_(std::make_shared<MemoryBudget>(config.max_decode_bytes)),
       turns_(decode_slots(config.decode_threads)) {
-  limits_.max_item_bytes = config.max_item_bytes;
-  limits_.max_pixels = config.max_image_pixels;
+  image_limits_.max_item_bytes = config.max_item_bytes;
+  image_limits_.max_pixels = config.max_image_pixels;
+  video_limits_.max_item_bytes = config.max_item_bytes;
+  video_limits_.max_frame_pixels = config.max_video_pixels;
+  video_limits_.max_frames = config.max_video_frames;
+  video_limits_.max_seconds = config.max_video_seconds;
+  audio_limits_.max_item_bytes = config.max_item_bytes;
+  audio_limits_.max_seconds = config.max_audio_seconds;
+  audio_limits_.max_samples = config.max_audio_samples;
 }
 
 std::optional<EncodedItem> ItemFiller::fill(ModelSlot& slot, const PreparedItem& item,
                                             const KeyScope& scope, FillTicket& ticket,
                                             const RequestContext& context, Patience patience) {
   try {
+    std::shared_ptr<const PreprocessedItem> tensors;
+    if (patience == Patience::none) {
+      ticket.begin_claim(context);
+      tensors = preprocess(slot, item, context);
+    }
     auto claim = ticket.claim(context, patience == Patience::wait);
     switch (claim.outcome) {
       case FillTicket::Claim::claimed_elsewhere:
@@ -123,7 +172,8 @@ std::optional<EncodedItem> ItemFiller::fill(ModelSlot& slot, const PreparedItem&
       case FillTicket::Claim::encode_it:
         break;
     }
-    return encode_item(slot, item, scope, ticket, context);
+    if (!tensors) tensors = preprocess(slot, item, context);
+    return encode_item(slot, item, tensors, scope, ticket, context);
   } catch (const Error& error) {
     if (is_about_the_item(error.code())) {
       ticket.fail(error);
@@ -136,12 +186,12 @@ std::optional<EncodedItem> ItemFiller::fill(ModelSlot& slot, const PreparedItem&
 }
 
 EncodedItem ItemFiller::encode_item(ModelSlot& slot, const PreparedItem& item,
+                                    const std::shared_ptr<const PreprocessedItem>& tensors,
                                     const KeyScope& scope, FillTicket& ticket,
                                     const RequestContext& context) {
   EncodedItem encoded;
   encoded.key = item.expectation.key;
   encoded.modality = item.modality;
-  const auto tensors = preprocess(slot, item, context);
   const auto feature = slot.expect(ContentForm::features, tensors->feature_digest(), item.modality,
                                    item.params, scope);
   if (auto twin = ticket.resolve_features(feature.key, context)) {
@@ -159,30 +209,53 @@ EncodedItem ItemFiller::encode_item(ModelSlot& slot, const PreparedItem& item,
 std::shared_ptr<const PreprocessedItem> ItemFiller::preprocess(ModelSlot& slot,
                                                                const PreparedItem& item,
                                                                const RequestContext& context) {
-  require_supported(item.modality);
   const Preprocessor& preprocessor = slot.encoder().preprocessor();
   DecodeContext decode{budget_.get(), context.deadline, context.cancel};
   // Asked between the header and the pixels: what came before was cheap, and needed no turn.
   std::optional<DecodeTurns::Turn> turn;
-  decode.bytes_beside = [&](std::uint32_t width, std::uint32_t height) {
-    turn.emplace(turns_.enter(std::uint64_t{width} * height, context.deadline, context.cancel));
-    return preprocessor.bytes_beside(width, height, item.params);
+  decode.bytes_beside = [&](const MediaShape& shape) {
+    turn.reset();  // a clip whose header was wrong asks twice
+    turn.emplace(turns_.enter(shape.work_pixels, context.deadline, context.cancel));
+    return bytes_beside(preprocessor, item, shape);
   };
-  DecodedImage decoded = decode_image(*item.bytes, limits_, decode);
+  decode.jpeg_reduction = [&](std::uint32_t width, std::uint32_t height) {
+    return preprocessor.jpeg_reduction(width, height, item.params);
+  };
+  auto [made, lease] = decode_and_run(preprocessor, item, decode);
   auto tensors = std::make_shared<LeasedItem>();
-  tensors->item = preprocessor.run(decoded.image, item.params);
+  tensors->item = std::move(made);
   tensors->budget = budget_;
-  tensors->lease = std::move(decoded.lease);
+  tensors->lease = std::move(lease);
   tensors->lease.shrink_to(tensor_bytes(tensors->item));
   return {tensors, &tensors->item};
 }
 
+std::pair<PreprocessedItem, MemoryLease> ItemFiller::decode_and_run(
+    const Preprocessor& preprocessor, const PreparedItem& item,
+    const DecodeContext& context) const {
+  switch (item.modality) {
+    case Modality::video: {
+      DecodedVideo decoded = decode_video(*item.bytes, preprocessor.video_sampling(item.params),
+                                          video_limits_, context);
+      return {preprocessor.run_video(decoded.clip, item.params), std::move(decoded.lease)};
+    }
+    case Modality::audio: {
+      DecodedAudio decoded =
+          decode_audio(*item.bytes, preprocessor.audio_rate(item.params), audio_limits_, context);
+      return {preprocessor.run_audio(decoded.clip, item.params), std::move(decoded.lease)};
+    }
+    case Modality::image:
+      break;
+  }
+  DecodedImage decoded = decode_image(*item.bytes, image_limits_, context);
+  return {preprocessor.run(decoded.image, item.params), std::move(decoded.lease)};
+}
+
 void ItemFiller::probe(ModelSlot& slot, const RequestContext& context) {
   const Modality modality = slot.default_modality();
-  require_supported(modality);
   const auto params = slot.resolve(modality, {});
   auto item = std::make_shared<const PreprocessedItem>(
-      slot.encoder().preprocessor().run(probe_picture(), params));
+      probe_item(slot.encoder().preprocessor(), modality, params));
   slot.encoder().leave_out(item);
   std::stop_source gone;
   try {

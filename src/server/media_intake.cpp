@@ -21,10 +21,15 @@ FetchPolicy within(FetchPolicy policy, std::uint64_t max_bytes) {
 
 }  // namespace
 
-MediaIntake::MediaIntake(FetchPolicy policy, std::uint64_t max_bytes)
-    : max_bytes_(max_bytes),
-      fetcher_(within(std::move(policy), max_bytes)),
-      allowance_(max_bytes) {}
+MediaIntake::MediaIntake(FetchPolicy policy, const Bounds& bounds)
+    : max_request_bytes_(std::min(bounds.request, bounds.all)),
+      fetcher_(within(std::move(policy), bounds.all)),
+      allowance_(bounds.all) {}
+
+void MediaIntake::throw_too_large() const {
+  throw Error(ErrorCode::too_large, "the media of this request exceed the limit of " +
+                                        std::to_string(max_request_bytes_) + " bytes in all");
+}
 
 MediaBytes MediaIntake::fetch(std::string_view url, const RequestContext& context,
                               Tally& of_request) const {
@@ -34,16 +39,17 @@ MediaBytes MediaIntake::fetch(std::string_view url, const RequestContext& contex
     const std::uint64_t charged = received->share.bytes();
     if (total <= charged) return;
     const std::uint64_t more = total - charged;
-    if (!received->share.grow(more)) {
-      if (of_request + more <= max_bytes_) {
-        throw Error(ErrorCode::unavailable, "too much media is being received, try again later");
-      }
-      throw Error(ErrorCode::too_large, "the media of this request exceed the limit of " +
-                                            std::to_string(max_bytes_) + " bytes in all");
+    if (of_request.received > max_request_bytes_) throw_too_large();
+    if (received->share.grow(more)) {
+      of_request.charged += more;
+      return;
     }
-    of_request += more;
+    if (of_request.charged + more > max_request_bytes_) throw_too_large();
+    throw Error(ErrorCode::unavailable, "too much media is being received, try again later");
   };
   received->bytes = fetcher_.fetch(url, context.deadline, context.cancel, charge);
+  const std::uint64_t size = received->bytes.size();
+  if (of_request.received.fetch_add(size) + size > max_request_bytes_) throw_too_large();
   return {received, &received->bytes};
 }
 

@@ -11,12 +11,8 @@ namespace {
 
 std::vector<PipelineVersion> pipeline_versions(Modality modality, const Preprocessor& family) {
   std::vector<PipelineVersion> versions = family.versions();
-  for (int i = 0; i <= static_cast<int>(MediaFormat::ogg); ++i) {
-    const auto format = static_cast<MediaFormat>(i);
-    if (modality_of(format) != modality) continue;
-    const auto decoders = decoder_versions(format);
-    versions.insert(versions.end(), decoders.begin(), decoders.end());
-  }
+  const auto decoders = decoder_versions(modality);
+  versions.insert(versions.end(), decoders.begin(), decoders.end());
   std::ranges::sort(versions);
   const auto repeated = std::ranges::unique(versions);
   versions.erase(repeated.begin(), repeated.end());

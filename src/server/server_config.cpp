@@ -15,6 +15,9 @@
 namespace vitrove {
 namespace {
 
+// Each has a time in the side data, which is bounded.
+constexpr std::uint32_t most_timed_frames = 4096;
+
 [[noreturn]] void refuse(const std::string& message) {
   throw Error(ErrorCode::invalid_argument, message);
 }
@@ -52,7 +55,18 @@ void check_sizes(const ServerConfig& config) {
   if (config.max_items == 0) refuse("--max-items must be at least 1");
   if (config.max_item_bytes == 0) refuse("--max-item-bytes must be at least 1");
   if (config.max_image_pixels == 0) refuse("--max-image-pixels must be at least 1");
+  if (config.max_video_pixels == 0) refuse("--max-video-pixels must be at least 1");
+  if (config.max_video_frames == 0) refuse("--max-video-frames must be at least 1");
+  if (config.max_video_frames > most_timed_frames) {
+    refuse("--max-video-frames must be at most " + std::to_string(most_timed_frames));
+  }
+  if (config.max_video_seconds == 0) refuse("--max-video-seconds must be at least 1");
+  if (config.max_audio_seconds == 0) refuse("--max-audio-seconds must be at least 1");
+  if (config.max_audio_samples == 0) refuse("--max-audio-samples must be at least 1");
+  if (config.max_decode_bytes < 1024) refuse("--max-decode-bytes must be at least 1KiB");
+  if (config.max_request_bytes == 0) refuse("--max-request-bytes must be at least 1");
   if (config.max_batch_size == 0) refuse("--max-batch-size must be at least 1");
+  if (config.max_batch_patches == 0) refuse("--max-batch-patches must be at least 1");
   if (config.max_body_bytes < 1024) refuse("--max-body-bytes must be at least 1KiB");
   if (config.max_inflight_bytes < 1024) refuse("--max-inflight-bytes must be at least 1KiB");
   if (config.max_connections == 0) refuse("--max-connections must be at least 1");
@@ -69,6 +83,7 @@ void check_longest(const ServerConfig& config) {
       {"--request-timeout", config.request_timeout},
       {"--send-stall-timeout", config.send_stall_timeout},
       {"--stall-timeout", config.stall_timeout},
+      {"--write-behind-delay", config.write_behind_delay},
       {"--drain-timeout", config.drain_timeout},
       {"--drain-delay", config.drain_delay}};
   for (const auto& [option, duration] : durations) {

@@ -30,6 +30,7 @@ struct ServerConfig {
   int encoder_threads = 0;                          // --encoder-threads: 0 = as many as cores
   std::string mm_process_config;                    // --mm-process-config JSON
   std::uint32_t max_batch_size = 8;                 // --max-batch-size
+  std::uint64_t max_batch_patches = 16'384;         // --max-batch-patches
   std::chrono::microseconds max_batch_wait{2'000};  // --max-batch-wait
 
   // --- cache ----------------------------------------------------------------------------------
@@ -62,10 +63,17 @@ struct ServerConfig {
   std::chrono::microseconds fetch_timeout{30'000'000};     // --fetch-timeout, an item
   std::uint64_t max_item_bytes = std::uint64_t{64} << 20;  // --max-item-bytes, as received
   std::uint64_t max_image_pixels = 64'000'000;             // --max-image-pixels
-  // No option: what all pictures being decoded, and tensors that wait for the encoder, may take
-  // together. The batch that runs holds its tensors once more.
+  std::uint64_t max_video_pixels = 9'437'184;              // --max-video-pixels, a frame
+  std::uint32_t max_video_frames = 768;                    // --max-video-frames, taken of a clip
+  std::uint32_t max_video_seconds = 3600;                  // --max-video-seconds
+  std::uint32_t max_audio_seconds = 3600;                  // --max-audio-seconds
+  std::uint64_t max_audio_samples = 400'000'000;           // --max-audio-samples, as in the file
+  // --max-decode-bytes: what all media being decoded, and tensors that wait for the encoder, may
+  // take together. The batch that runs holds its tensors once more.
   std::uint64_t max_decode_bytes = std::uint64_t{1} << 30;
-  std::uint32_t max_items = 64;       // --max-items, a request
+  std::uint32_t max_items = 64;  // --max-items, a request
+  // --max-request-bytes: all items of a request together, as received
+  std::uint64_t max_request_bytes = std::uint64_t{256} << 20;
   bool trust_client_digests = false;  // --trust-client-digests
 
   // --- limits ---------------------------------------------------------------------------------

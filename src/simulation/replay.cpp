@@ -21,6 +21,9 @@ bool SimulatedCache::serve(const TraceRequest& request) {
 
 bool SimulatedCache::make_room(const TraceRequest& request) {
   if (request.bytes > pool_bytes_) return false;
+  const std::uint64_t free = pool_bytes_ - used_;
+  const std::uint64_t going = policy_->bytes_that_go_for({request.modality, request.bytes});
+  if (request.bytes > free && request.bytes - free > going) return false;  // nobody goes in vain
   while (used_ + request.bytes > pool_bytes_) {
     const auto victim = policy_->next_victim_for({request.modality, request.bytes},
                                                  [](PolicySlot) { return true; });

@@ -10,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
 import namespaces as how_to  # noqa: E402
 import support  # noqa: E402
+from bystander import Bystander  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -52,6 +53,13 @@ def error_bodies_are_proper():
     yield
     for response in support.error_replies:
         support.check_error_body(response)
+
+
+@pytest.fixture
+def bystander(server):
+    """Good requests to the module's own `server` all the while; none of them may notice."""
+    with Bystander(server) as somebody:
+        yield somebody
 
 
 @pytest.fixture

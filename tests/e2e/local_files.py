@@ -3,6 +3,7 @@
 import os
 import stat
 
+from clips import SAMPLES
 from support import png
 
 FILE_URLS = [
@@ -29,6 +30,8 @@ def allowed_folder(folder):
     (root / "picture.png").write_bytes(png(821))
     (root / "deep" / "picture.png").write_bytes(png(822))
     (root / "with space.png").write_bytes(png(823))
+    for modality, content in SAMPLES.items():
+        (root / modality).write_bytes(content)
     (root / "inner-link.png").symlink_to("deep/picture.png")
     (folder / "secret.png").write_bytes(png(824))
     (folder / "allowed-too").mkdir()

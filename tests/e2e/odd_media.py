@@ -126,13 +126,8 @@ def refused_formats():
     """Name as it appears in the reply -> a file of that format."""
     image = picture(3)
     return {
-        "gif": encoded(image, "GIF"),
-        "bmp": encoded(image, "BMP"),
-        "tiff": encoded(image, "TIFF"),
         "ico": encoded(image, "ICO", sizes=[(32, 32)]),
-        "avif": encoded(image, "AVIF"),
         "jpeg 2000": encoded(image, "JPEG2000"),
-        "heic": b"\0\0\0\x18ftypheic\0\0\0\0mif1heic" + bytes(200),
         "jpeg xl": b"\0\0\0\x0cJXL \r\n\x87\n" + bytes(200),
         "svg": b"<?xml version='1.0'?><svg xmlns='http://www.w3.org/2000/svg' width='9'/>",
         "pdf": b"%PDF-1.7\n1 0 obj\n<<>>\nendobj\n",
@@ -220,6 +215,32 @@ def declared_gif(width, height):
     return bytes(content)
 
 
+def raw_tiff(width, height, samples, data, bits=8, order="<"):
+    """One strip without compression: `samples` is 1 for gray, 3 for colour."""
+    start = 8 + 2 + 12 * 8 + 4
+    tags = [(256, 4, 1, width), (257, 4, 1, height), (258, 3, samples, bits), (259, 3, 1, 1),
+            (262, 3, 1, 1 if samples == 1 else 2), (273, 4, 1, start + 6), (277, 3, 1, samples),
+            (279, 4, 1, len(data))]
+    entries = b""
+    for tag, kind, count, value in tags:
+        short = kind == 3 and count == 1
+        packed = struct.pack(f"{order}HH" if short else f"{order}I",
+                             *((value, 0) if short else (start if count > 1 else value,)))
+        entries += struct.pack(f"{order}HHI", tag, kind, count) + packed
+    head = (b"II*\0" if order == "<" else b"MM\0*") + struct.pack(f"{order}IH", 8, len(tags))
+    return head + entries + bytes(4) + struct.pack(f"{order}HHH", bits, bits, bits) + data
+
+
+def declared_tiff(width, height):
+    return raw_tiff(width, height, 1, bytes(100))
+
+
+def declared_avif(width, height):
+    content = encoded(picture(0), "AVIF")
+    at = content.index(b"ispe") + 8
+    return content[:at] + struct.pack(">II", width, height) + content[at + 8:]
+
+
 def billion_laughs():
     out = io.StringIO()
     out.write("<?xml version='1.0'?><!DOCTYPE svg [<!ENTITY a0 'ha'>")
@@ -262,9 +283,22 @@ BOMBS = {
     "jpeg of 5000 scans": (lambda: many_scans_jpeg(5000), {400, 413}),
     "webp of 2^24 x 2^24": (lambda: declared_webp(2**24, 2**24), {400, 413}),
     "webp of 16383 x 16383": (lambda: declared_lossless_webp(16383, 16383), {413}),
-    "gif of 65535 x 65535": (lambda: declared_gif(65535, 65535), {415}),
+    "gif of 65535 x 65535": (lambda: declared_gif(65535, 65535), {413}),
     "bmp of 60000 x 60000": (
         lambda: b"BM" + struct.pack("<IHHIIiiHHIIiiII", 100, 0, 0, 54, 40, 60000, 60000, 1, 24,
-                                    0, 0, 1, 1, 0, 0), {415}),
+                                    0, 0, 1, 1, 0, 0), {413}),
+    "bmp of 2^31 - 1 squared": (
+        lambda: b"BM" + struct.pack("<IHHIIiiHHIIiiII", 100, 0, 0, 54, 40, 2**31 - 1, -2**31, 1,
+                                    24, 0, 0, 1, 1, 0, 0), {413}),
+    "bmp whose pixels are missing": (
+        lambda: b"BM" + struct.pack("<IHHIIiiHHIIiiII", 100, 0, 0, 54, 40, 8000, 8000, 1, 24,
+                                    0, 0, 1, 1, 0, 0), {400}),
+    "bmp of runs for 9 megapixels": (
+        lambda: b"BM" + struct.pack("<IHHIIiiHHIIiiII", 100, 0, 0, 58, 40, 3000, 3000, 1, 8,
+                                    1, 0, 1, 1, 1, 0) + bytes(4) + b"\0\1", HARMLESS_OR_REFUSED),
+    "tiff of 65535 x 65535": (lambda: declared_tiff(65535, 65535), {413}),
+    "tiff of 2^32 - 1 squared": (lambda: declared_tiff(2**32 - 1, 2**32 - 1), {400, 413}),
+    "tiff of 60 megapixels that are not there": (lambda: declared_tiff(7500, 8000), {400}),
+    "avif of 65535 x 65535": (lambda: declared_avif(65535, 65535), {400, 413}),
     "svg of a billion laughs": (billion_laughs, {415}),
 }

@@ -90,3 +90,14 @@ def test_a_start_that_hangs_can_be_ended(start, tmp_path, number):
         assert end(server, 60) == 128 + number
     finally:
         os.close(writer)
+
+
+def test_a_hang_up_that_is_ignored_is_nothing(start):
+    """nohup: what a process was started to ignore is no second signal, and no first one."""
+    server = start(launcher=("nohup",))
+    server.signal(signal.SIGHUP)
+    assert server.sources([png_url(1)]) == ["encoded"]
+    assert server.get("/ready").status == 200
+    assert server.stop() == 0
+    assert server.log.count("draining") == 1
+    assert f"signal {int(signal.SIGTERM)}: draining" in server.log

@@ -63,7 +63,8 @@ def test_errors_of_media_say_nothing_about_us(start, files):
     """B87: damaged pictures, dead origins, missing files, in one sweep."""
     server = start("--allow-private-media", "--allowed-local-media-path", str(files),
                    "--fetch-timeout", "1s")
-    broken = [encoded(picture(1), format)[:cut] for format in ("PNG", "JPEG", "WEBP")
+    formats = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "AVIF")
+    broken = [encoded(picture(1), format)[:cut] for format in formats
               for cut in (-1, -100, 40, 30, 20, 12)]
     with Origin() as origin:
         urls = [data_url(file) for file in broken]

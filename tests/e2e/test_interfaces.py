@@ -217,7 +217,7 @@ BROKEN = data_url(png(0)[:-30])
     ([png_url(1), png_url(2), BROKEN, png_url(3), png_url(4)], 2, 400),
     (["http://127.0.0.1:1/x.png"], 0, 403),
     ([png_url(1), "ftp://example.com/x"], 1, 400),
-    ([data_url(b"GIF89a" + bytes(64))], 0, 415),
+    ([data_url(b"8BPS" + bytes(64))], 0, 415),
     ([{"digest": "00" * 32}], 0, 403),
 ])
 def test_an_error_names_its_request_and_item(server, items, index, status):

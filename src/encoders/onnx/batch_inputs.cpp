@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "encoders/onnx/grid_indices.h"
 #include "vitrove/error.h"
 #include "vitrove/half.h"
 
@@ -43,12 +44,18 @@ void fill_floats(Batch batch, InputTensor& input) {
   input.bytes = input.owned;
 }
 
-InputTensor integer_tensor(std::span<const std::int64_t> values, std::vector<std::int64_t> shape,
-                           const std::string& name, ElementType type) {
+InputTensor tensor_head(const std::string& name, std::vector<std::int64_t> shape,
+                        ElementType type) {
   InputTensor input;
   input.name = name;
   input.type = type;
   input.shape = std::move(shape);
+  return input;
+}
+
+InputTensor integer_tensor(std::span<const std::int64_t> values, std::vector<std::int64_t> shape,
+                           const std::string& name, ElementType type) {
+  InputTensor input = tensor_head(name, std::move(shape), type);
   if (type == ElementType::int64) {
     const auto bytes = std::as_bytes(values);
     input.owned.assign(bytes.begin(), bytes.end());
@@ -61,36 +68,75 @@ InputTensor integer_tensor(std::span<const std::int64_t> values, std::vector<std
   return input;
 }
 
+InputTensor float_tensor(std::span<const float> values, std::vector<std::int64_t> shape,
+                         const std::string& name, ElementType type) {
+  InputTensor input = tensor_head(name, std::move(shape), type);
+  input.owned.resize(values.size() * (type == ElementType::float16 ? 2 : 4));
+  write_floats(values, type, input.owned.data());
+  input.bytes = input.owned;
+  return input;
+}
+
+std::vector<Grid> grids_of(Batch batch) {
+  std::vector<Grid> grids;
+  grids.reserve(batch.size());
+  for (const PreprocessedItem* item : batch) grids.push_back(required_grid(*item));
+  return grids;
+}
+
 // The patch counts of all segments of a batch.
-std::vector<std::int64_t> segment_sizes(Batch batch) {
+std::vector<std::int64_t> segment_sizes(std::span<const Grid> grids) {
   std::vector<std::int64_t> sizes;
-  for (const PreprocessedItem* item : batch) {
-    const Grid& grid = required_grid(*item);
+  for (const Grid& grid : grids) {
     sizes.insert(sizes.end(), grid.t, std::int64_t{grid.h} * grid.w);
   }
   return sizes;
 }
 
-InputTensor cu_seqlens(Batch batch, const std::string& name, ElementType type) {
+std::vector<std::int64_t> segment_ends(std::span<const Grid> grids) {
   std::vector<std::int64_t> ends{0};
-  for (const std::int64_t size : segment_sizes(batch)) ends.push_back(ends.back() + size);
-  return integer_tensor(ends, {static_cast<std::int64_t>(ends.size())}, name, type);
+  for (const std::int64_t size : segment_sizes(grids)) ends.push_back(ends.back() + size);
+  return ends;
 }
 
-InputTensor segment_ids(Batch batch, const std::string& name, ElementType type) {
-  std::vector<std::int64_t> ids;
+std::vector<std::int64_t> segment_numbers(std::span<const Grid> grids) {
+  std::vector<std::int64_t> numbers;
   std::int64_t segment = 0;
-  for (const std::int64_t size : segment_sizes(batch)) {
-    ids.insert(ids.end(), static_cast<std::size_t>(size), segment++);
+  for (const std::int64_t size : segment_sizes(grids)) {
+    numbers.insert(numbers.end(), static_cast<std::size_t>(size), segment++);
   }
-  return integer_tensor(ids, {static_cast<std::int64_t>(ids.size())}, name, type);
+  return numbers;
+}
+
+std::vector<std::int64_t> aux_integers(AuxInput kind, const AuxParams& params,
+                                       std::span<const Grid> grids) {
+  const std::uint32_t merge = params.spatial_merge_size;
+  switch (kind) {
+    case AuxInput::position_ids:
+      return patch_positions(grids, merge);
+    case AuxInput::cu_seqlens:
+      return segment_ends(grids);
+    case AuxInput::segment_ids:
+      return segment_numbers(grids);
+    case AuxInput::window_index:
+      return window_order(grids, merge, params.window_side());
+    case AuxInput::pos_embed_index:
+      return stretched_positions(grids, merge, params.num_grid_per_side).index;
+    case AuxInput::pos_embed_weight:
+      break;
+  }
+  return {};
+}
+
+// Of `count` numbers.
+std::vector<std::int64_t> aux_shape(AuxInput kind, std::size_t count) {
+  const auto all = static_cast<std::int64_t>(count);
+  if (kind == AuxInput::position_ids) return {all / 2, 2};
+  if (kind == AuxInput::pos_embed_index || kind == AuxInput::pos_embed_weight) return {4, all / 4};
+  return {all};
 }
 
 }  // namespace
-
-bool is_supported(AuxInput kind) {
-  return kind == AuxInput::cu_seqlens || kind == AuxInput::segment_ids;
-}
 
 std::uint64_t patch_count(const Grid& grid) { return std::uint64_t{grid.t} * grid.h * grid.w; }
 
@@ -102,9 +148,7 @@ const Grid& required_grid(const PreprocessedItem& item) {
 }
 
 InputTensor stack_items(Batch batch, const std::string& name, ElementType type) {
-  InputTensor input;
-  input.name = name;
-  input.type = type;
+  InputTensor input = tensor_head(name, {}, type);
   const auto& shape = batch.front()->primary().shape;
   for (const PreprocessedItem* item : batch) {
     if (item->primary().shape != shape) {
@@ -118,10 +162,7 @@ InputTensor stack_items(Batch batch, const std::string& name, ElementType type) 
 }
 
 InputTensor pack_items(Batch batch, const std::string& name, ElementType type) {
-  InputTensor input;
-  input.name = name;
-  input.type = type;
-  input.shape = batch.front()->primary().shape;
+  InputTensor input = tensor_head(name, batch.front()->primary().shape, type);
   if (input.shape.empty()) throw Error(ErrorCode::internal, "a packed tensor needs a rank");
   input.shape.front() = 0;
   for (const PreprocessedItem* item : batch) {
@@ -148,11 +189,16 @@ InputTensor grid_tensor(Batch batch, const std::string& name, ElementType type) 
   return integer_tensor(values, {static_cast<std::int64_t>(batch.size()), 3}, name, type);
 }
 
-InputTensor aux_tensor(AuxInput kind, Batch batch, const std::string& name, ElementType type) {
-  if (kind == AuxInput::cu_seqlens) return cu_seqlens(batch, name, type);
-  if (kind == AuxInput::segment_ids) return segment_ids(batch, name, type);
-  throw Error(ErrorCode::invalid_argument, "auxiliary input '" + std::string(to_string(kind)) +
-                                               "' is not supported yet by this build");
+InputTensor aux_tensor(AuxInput kind, const AuxParams& params, Batch batch, const std::string& name,
+                       ElementType type) {
+  const auto grids = grids_of(batch);
+  if (kind == AuxInput::pos_embed_weight) {
+    const auto weights =
+        stretched_positions(grids, params.spatial_merge_size, params.num_grid_per_side).weight;
+    return float_tensor(weights, aux_shape(kind, weights.size()), name, type);
+  }
+  const auto values = aux_integers(kind, params, grids);
+  return integer_tensor(values, aux_shape(kind, values.size()), name, type);
 }
 
 }  // namespace vitrove

@@ -2,11 +2,16 @@
 // the grids.
 //
 // Auxiliary inputs, from the grids (t, h, w) of a batch's items, one after the other. A segment is
-// what attends to itself: one temporal step of one item, h * w patches.
-//   cu_seqlens   [segments + 1]  running sum of the segments' patch counts, from 0
-//   segment_ids  [patches]       the number of each patch's segment, from 0
-// The others (position_ids, window_index, pos_embed_index, pos_embed_weight) depend on a model
-// family's merge and window sizes, and are refused by name until families that need them are there.
+// what attends to itself: one temporal step of one item, h * w patches. Patches are in the order of
+// grid_indices.h; a block is spatial_merge_size * spatial_merge_size of them.
+//   cu_seqlens        [segments + 1]  running sum of the segments' patch counts, from 0
+//   segment_ids       [patches]       the number of each patch's segment, from 0
+//   position_ids      [patches, 2]    row and column of each patch, for rotary embeddings
+//   window_index      [blocks]        the blocks in the order of their windows, each window_size
+//                                     pixels high and wide
+//   pos_embed_index   [4, patches]    the four of num_grid_per_side * num_grid_per_side learned
+//                                     positions around each patch
+//   pos_embed_weight  [4, patches]    how much of each (bilinear); floating point
 //
 // Pure functions, thread-safe.
 #pragma once
@@ -23,8 +28,6 @@
 namespace vitrove {
 
 using Batch = std::span<const PreprocessedItem* const>;
-
-bool is_supported(AuxInput kind);
 
 // Patches of an item, as its grid counts them.
 std::uint64_t patch_count(const Grid& grid);
@@ -43,7 +46,9 @@ InputTensor pack_items(Batch batch, const std::string& name, ElementType type);
 // [N, 3]: t, h, w. `type` is int32 or int64, here and below.
 InputTensor grid_tensor(Batch batch, const std::string& name, ElementType type);
 
-// Throws Error{invalid_argument} for a kind that is not supported.
-InputTensor aux_tensor(AuxInput kind, Batch batch, const std::string& name, ElementType type);
+// `params` hold what the kind needs. `type` is float32 or float16 for pos_embed_weight. Throws
+// Error{internal} for a grid that does not divide into blocks.
+InputTensor aux_tensor(AuxInput kind, const AuxParams& params, Batch batch, const std::string& name,
+                       ElementType type);
 
 }  // namespace vitrove

@@ -26,17 +26,10 @@ const GraphTensor& require_input(const OnnxGraph& graph, const std::string& name
   return *input;
 }
 
-void check_features(const GraphTensor& input, RowLayout layout) {
-  if (input.type != ElementType::float32 && input.type != ElementType::float16) {
-    refuse_config("input " + in_quotes(input.name) + " takes " +
-                  std::string(to_string(input.type)) + "; float32 and float16 can be fed");
-  }
-  if (layout == RowLayout::packed || input.shape.empty()) return;
-  if (input.shape.front() > 1) {
-    refuse_config("input " + in_quotes(input.name) + " takes exactly " +
-                  std::to_string(input.shape.front()) +
-                  " items a run; export it with an open batch dimension, or with 1");
-  }
+void check_floats(const GraphTensor& input) {
+  if (input.type == ElementType::float32 || input.type == ElementType::float16) return;
+  refuse_config("input " + in_quotes(input.name) + " takes " + std::string(to_string(input.type)) +
+                "; float32 and float16 can be fed");
 }
 
 void check_integers(const GraphTensor& input) {
@@ -45,13 +38,24 @@ void check_integers(const GraphTensor& input) {
                 "; int32 and int64 can be fed");
 }
 
+void check_features(const GraphTensor& input, RowLayout layout) {
+  check_floats(input);
+  if (layout == RowLayout::packed || input.shape.empty()) return;
+  if (input.shape.front() > 1) {
+    refuse_config("input " + in_quotes(input.name) + " takes exactly " +
+                  std::to_string(input.shape.front()) +
+                  " items a run; export it with an open batch dimension, or with 1");
+  }
+}
+
 void check_aux_inputs(const OnnxGraph& graph, const ModelConfig& config) {
   for (const auto& [name, kind] : config.aux_inputs) {
-    if (!is_supported(kind)) {
-      refuse_config("auxiliary input " + in_quotes(to_string(kind)) +
-                    " is not supported yet by this build (aux_inputs." + name + ")");
+    const GraphTensor& input = require_input(graph, name);
+    if (kind == AuxInput::pos_embed_weight) {
+      check_floats(input);
+    } else {
+      check_integers(input);
     }
-    check_integers(require_input(graph, name));
   }
 }
 

@@ -8,8 +8,7 @@
 namespace vitrove {
 
 // Throws Error{invalid_argument} naming what does not fit: a missing input or output, an input that
-// nothing feeds, a type or rank that the layout does not allow, an auxiliary input that this build
-// cannot compute.
+// nothing feeds, a type or rank that the layout does not allow.
 void check_graph(const OnnxGraph& graph, const ModelConfig& config);
 
 // True when the graph takes one item at a time: its first dimension is a number and not open.

@@ -22,9 +22,31 @@ constexpr std::array aux_kinds{AuxInput::position_ids,    AuxInput::cu_seqlens,
                                AuxInput::pos_embed_index, AuxInput::pos_embed_weight};
 constexpr std::array modalities{Modality::image, Modality::video, Modality::audio};
 constexpr std::array dtypes{DType::float32, DType::float16, DType::bfloat16};
-constexpr std::array<std::string_view, 9> known_fields{"modality", "input",  "grid_input",
-                                                       "output",   "layout", "aux_inputs",
-                                                       "dtype",    "name",   "revision"};
+constexpr std::array<std::string_view, 10> known_fields{
+    "modality",   "input",      "grid_input", "output", "layout",
+    "aux_inputs", "aux_params", "dtype",      "name",   "revision"};
+
+// Each parameter's name and place, and the inputs that need it.
+struct AuxParamField {
+  std::string_view name;
+  std::uint32_t AuxParams::*value;
+  std::vector<AuxInput> needed_by;
+};
+
+const std::vector<AuxParamField>& aux_param_fields() {
+  static const std::vector<AuxParamField> fields{
+      {"spatial_merge_size",
+       &AuxParams::spatial_merge_size,
+       {AuxInput::position_ids, AuxInput::window_index, AuxInput::pos_embed_index,
+        AuxInput::pos_embed_weight}},
+      {"window_size", &AuxParams::window_size, {AuxInput::window_index}},
+      {"patch_size", &AuxParams::patch_size, {AuxInput::window_index}},
+      {"num_grid_per_side",
+       &AuxParams::num_grid_per_side,
+       {AuxInput::pos_embed_index, AuxInput::pos_embed_weight}},
+  };
+  return fields;
+}
 
 template <typename Values>
 std::string list_of(const Values& values) {
@@ -113,6 +135,49 @@ std::map<std::string, AuxInput> aux_inputs_of(const Json& config) {
   return aux;
 }
 
+std::uint32_t aux_param_of(const Json& value, const std::string& field) {
+  constexpr std::int64_t highest = 65'536;
+  if (value.is_number_integer()) {
+    const auto number = value.get<std::int64_t>();
+    if (number >= 1 && number <= highest) return static_cast<std::uint32_t>(number);
+  }
+  refuse_config("field " + in_quotes(field) + " must be a whole number from 1 to " +
+                std::to_string(highest));
+}
+
+AuxParams aux_params_of(const Json& config) {
+  AuxParams params;
+  const auto found = config.find("aux_params");
+  if (found == config.end()) return params;
+  if (!found->is_object()) refuse_config("field 'aux_params' must be an object");
+  const auto& fields = aux_param_fields();
+  for (const auto& [name, value] : found->items()) {
+    const auto field = std::find_if(fields.begin(), fields.end(),
+                                    [&](const auto& known) { return known.name == name; });
+    if (field == fields.end()) {
+      refuse_config("unknown parameter " + in_quotes("aux_params." + name) +
+                    " (known: spatial_merge_size, window_size, patch_size, num_grid_per_side)");
+    }
+    params.*field->value = aux_param_of(value, "aux_params." + name);
+  }
+  return params;
+}
+
+void require_aux_params(const ModelConfig& config) {
+  for (const auto& [graph_input, kind] : config.aux_inputs) {
+    for (const AuxParamField& field : aux_param_fields()) {
+      const bool is_needed =
+          std::find(field.needed_by.begin(), field.needed_by.end(), kind) != field.needed_by.end();
+      if (!is_needed || config.aux_params.*field.value > 0) continue;
+      refuse_config("auxiliary input " + in_quotes(to_string(kind)) + " needs " +
+                    in_quotes("aux_params." + std::string(field.name)));
+    }
+    if (kind == AuxInput::window_index && config.aux_params.window_side() == 0) {
+      refuse_config("'aux_params.window_size' is smaller than a block of patches");
+    }
+  }
+}
+
 // One graph input cannot be fed from two places.
 void refuse_shared_inputs(const ModelConfig& config) {
   if (config.grid_input == config.input)
@@ -165,6 +230,14 @@ std::string_view to_string(AuxInput kind) {
   return "unknown";
 }
 
+std::map<std::string, std::uint32_t> AuxParams::given() const {
+  std::map<std::string, std::uint32_t> values;
+  for (const AuxParamField& field : aux_param_fields()) {
+    if (this->*field.value > 0) values.emplace(field.name, this->*field.value);
+  }
+  return values;
+}
+
 ModelConfig parse_model_config(std::string_view json) {
   Json parsed;
   try {
@@ -182,6 +255,8 @@ ModelConfig parse_model_config(std::string_view json) {
   config.output = required_text(parsed, "output");
   config.layout = choice(required_text(parsed, "layout"), "layout", layouts);
   config.aux_inputs = aux_inputs_of(parsed);
+  config.aux_params = aux_params_of(parsed);
+  require_aux_params(config);
   if (parsed.contains("dtype")) {
     config.dtype = choice(required_text(parsed, "dtype"), "dtype", dtypes);
   }

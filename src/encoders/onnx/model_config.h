@@ -34,6 +34,20 @@ enum class AuxInput : std::uint8_t {
 };
 std::string_view to_string(AuxInput kind);
 
+// What some of them depend on beside the grids; named as in the model's own vision_config, but for
+// num_grid_per_side, the square root of num_position_embeddings. 0 where not given.
+struct AuxParams {
+  std::uint32_t spatial_merge_size = 0;  // patches of a block's side
+  std::uint32_t window_size = 0;         // pixels of a window's side
+  std::uint32_t patch_size = 0;          // pixels of a patch's side
+  std::uint32_t num_grid_per_side = 0;   // learned positions of a side
+
+  // Blocks of a window's side.
+  std::uint32_t window_side() const { return window_size / spatial_merge_size / patch_size; }
+  // By name, those that are given.
+  std::map<std::string, std::uint32_t> given() const;
+};
+
 struct ModelConfig {
   std::vector<Modality> modalities;
   std::string input;
@@ -41,6 +55,7 @@ struct ModelConfig {
   std::string output;
   RowLayout layout = RowLayout::tokens;
   std::map<std::string, AuxInput> aux_inputs;  // by the graph's input name
+  AuxParams aux_params;                        // all that aux_inputs need
   DType dtype = DType::float32;
   std::string name;
   std::string revision;

@@ -157,6 +157,9 @@ Digest256 OnnxEncoder::fingerprint(const std::string& provider) const {
   for (const auto& [name, kind] : config_.aux_inputs) {
     parts.settings.emplace("aux_inputs." + name, to_string(kind));
   }
+  for (const auto& [name, value] : config_.aux_params.given()) {
+    parts.settings.emplace("aux_params." + name, std::to_string(value));
+  }
   return model_fingerprint(parts);
 }
 
@@ -200,7 +203,8 @@ std::vector<InputTensor> OnnxEncoder::make_inputs(Batch batch) const {
     inputs.push_back(grid_tensor(batch, name, graph_.find_input(name)->type));
   }
   for (const auto& [name, kind] : config_.aux_inputs) {
-    inputs.push_back(aux_tensor(kind, batch, name, graph_.find_input(name)->type));
+    inputs.push_back(
+        aux_tensor(kind, config_.aux_params, batch, name, graph_.find_input(name)->type));
   }
   return inputs;
 }

@@ -5,12 +5,13 @@
 // warms the runtime up.
 //
 // The fingerprint covers the contents of model.onnx and of its external data, and every setting
-// that can change a row: input, output, layout, dtype, auxiliary inputs, the execution provider and
-// the preprocessing family (its parameters are part of each key). Not the directory's name, and not
-// the library's version or the number of threads, which only touch the low bits. A directory whose
-// weights change while it is loaded is refused: rows of one model must never get another's keys.
-// Later changes are the operator's business (ONNX Runtime maps external data): put a new version
-// beside the old one, or move it into place; never write into files in use.
+// that can change a row: input, output, layout, dtype, auxiliary inputs and their parameters, the
+// execution provider and the preprocessing family (its parameters are part of each key). Not the
+// directory's name, and not the library's version or the number of threads, which only touch the
+// low bits. A directory whose weights change while it is loaded is refused: rows of one model must
+// never get another's keys. Later changes are the operator's business (ONNX Runtime maps external
+// data): put a new version beside the old one, or move it into place; never write into files in
+// use.
 #pragma once
 
 #include <cstdint>

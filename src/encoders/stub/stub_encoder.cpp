@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -34,15 +35,25 @@ Digest256 fingerprint(const StubOptions& options) {
   return model_fingerprint(parts);
 }
 
-Grid patch_grid(const PreprocessedItem& item) {
+constexpr std::uint32_t samples_a_row = 640;
+
+std::uint32_t parts_of(std::int64_t whole, std::uint32_t part) {
+  return static_cast<std::uint32_t>((whole + part - 1) / part);
+}
+
+// Nothing for a sound: samples are [samples], a picture is [height, width, 3], a clip has its
+// frames before that.
+std::optional<Grid> patch_grid(const PreprocessedItem& item) {
   const auto& shape = item.primary().shape;
-  if (shape.size() != 3 || shape[0] <= 0 || shape[1] <= 0) {
-    throw Error(ErrorCode::internal, "the stub encoder takes pixels as [height, width, 3]");
+  const bool is_good = std::ranges::all_of(shape, [](std::int64_t side) { return side > 0; });
+  if (!is_good || shape.empty() || shape.size() == 2 || shape.size() > 4) {
+    throw Error(ErrorCode::internal,
+                "the stub encoder takes pixels as [height, width, 3], frames of them, or samples");
   }
-  const auto patches = [](std::int64_t pixels) {
-    return static_cast<std::uint32_t>((pixels + patch_side - 1) / patch_side);
-  };
-  return {1, patches(shape[0]), patches(shape[1])};
+  if (shape.size() == 1) return std::nullopt;
+  const std::size_t sides = shape.size() - 3;
+  const auto frames = sides == 0 ? 1U : static_cast<std::uint32_t>(shape[0]);
+  return Grid{frames, parts_of(shape[sides], patch_side), parts_of(shape[sides + 1], patch_side)};
 }
 
 // The finaliser of splitmix64: every bit of the input moves every bit of the output.
@@ -109,21 +120,22 @@ void plant_nan(std::vector<std::byte>& bytes, DType dtype) {
 
 }  // namespace
 
-StubEncoder::StubEncoder(const StubOptions& options)
+StubEncoder::StubEncoder(const StubOptions& options, std::string_view video_defaults)
     : options_(options),
-      preprocessor_(make_raw_preprocessor()),
+      preprocessor_(make_raw_preprocessor(video_defaults)),
       failures_left_(options.failure == StubFailure::none ? 0 : options.fail_count) {
   info_.name = "stub";
   info_.fingerprint = fingerprint(options);
   info_.dim = options.dim;
   info_.dtype = options.dtype;
   info_.row_meaning = "tokens";
-  info_.modalities = {Modality::image};
+  info_.modalities = {Modality::image, Modality::video, Modality::audio};
 }
 
 std::optional<std::uint32_t> StubEncoder::token_count(const PreprocessedItem& item) const {
-  const Grid grid = patch_grid(item);
-  const std::uint64_t patches = std::uint64_t{grid.h} * grid.w;
+  const auto grid = patch_grid(item);
+  const std::uint64_t patches = grid ? std::uint64_t{grid->t} * grid->h * grid->w
+                                     : parts_of(item.primary().shape[0], samples_a_row);
   return static_cast<std::uint32_t>(
       std::clamp<std::uint64_t>(patches, options_.min_tokens, options_.max_tokens));
 }

@@ -1,10 +1,10 @@
 // StubEncoder: rows without a model (design section 7), for tests of everything that is not the
-// encoder. It takes decoded pictures like a real one.
+// encoder. It takes decoded pictures, clips and sounds like a real one.
 //
-// A row is a function of the picture's pixels and size and of the options that are part of the
+// A row is a function of the content and its size and of the options that are part of the
 // fingerprint, computed in integers and exact float32 steps: the same on every machine, whatever
-// the batch. The grid it reports is the picture's patches of 14 x 14 pixels, whether or not the
-// number of rows follows it.
+// the batch. The grid it reports is that of patches of 14 x 14 pixels in each frame, whether or not
+// the number of rows follows it; a sound has none, and a row for every 640 samples (40 ms).
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "encoders/stub/stub_options.h"
@@ -21,7 +22,8 @@ namespace vitrove {
 
 class StubEncoder final : public Encoder {
  public:
-  explicit StubEncoder(const StubOptions& options);
+  // `video_defaults`: of make_raw_preprocessor().
+  explicit StubEncoder(const StubOptions& options, std::string_view video_defaults = {});
 
   const EncoderInfo& info() const override { return info_; }
   const Preprocessor& preprocessor() const override { return *preprocessor_; }

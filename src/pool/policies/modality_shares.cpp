@@ -106,6 +106,34 @@ bool ModalityShares::may_go_for(PolicySlot slot, const RoomWanted& wanted) const
   return may_go_for(parts_[part_of_[slot].load(std::memory_order_relaxed)], wanted);
 }
 
+std::uint64_t ModalityShares::spare(const Part& part, const RoomWanted& wanted) const {
+  if (wanted.modality && &part == &parts_[part_for(*wanted.modality)]) return part.bytes;
+  return may_go_for(part, wanted) ? part.bytes - part.least : 0;
+}
+
+std::uint64_t ModalityShares::bytes_that_go_for(const RoomWanted& wanted) const {
+  std::uint64_t bytes = 0;
+  for (const Part& part : parts_) bytes += spare(part, wanted);
+  return bytes;
+}
+
+std::vector<PolicySlot> ModalityShares::that_stay(std::span<const PolicySlot> slots,
+                                                  const RoomWanted& wanted) const {
+  std::array<std::uint64_t, part_count> left{};
+  std::ranges::transform(parts_, left.begin(),
+                         [&](const Part& part) { return spare(part, wanted); });
+  std::vector<PolicySlot> stay;
+  for (const PolicySlot slot : slots) {
+    std::uint64_t& of_part = left[part_of_[slot].load(std::memory_order_relaxed)];
+    if (bytes_of_[slot] > of_part) {
+      stay.push_back(slot);
+    } else {
+      of_part -= bytes_of_[slot];
+    }
+  }
+  return stay;
+}
+
 // Who is furthest above his most share; when nobody is, whose first candidate has the lowest rank.
 ModalityShares::Part* ModalityShares::first_to_give(std::span<Part* const> parts) const {
   Part* first = nullptr;

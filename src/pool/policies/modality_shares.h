@@ -42,6 +42,9 @@ class ModalityShares final : public EvictionPolicy {
   }
   std::optional<PolicySlot> next_victim_for(const RoomWanted& wanted, const Take& take) override;
   bool may_go_for(PolicySlot slot, const RoomWanted& wanted) const override;
+  std::uint64_t bytes_that_go_for(const RoomWanted& wanted) const override;
+  std::vector<PolicySlot> that_stay(std::span<const PolicySlot> slots,
+                                    const RoomWanted& wanted) const override;
   std::optional<double> lowest_rank() override;
   void note_victim(double rank) override;
 
@@ -58,6 +61,8 @@ class ModalityShares final : public EvictionPolicy {
   static std::size_t part_for(Modality modality) { return static_cast<std::size_t>(modality) & 3; }
   bool keeps_to_itself(const RoomWanted& wanted) const;
   bool may_go_for(const Part& part, const RoomWanted& wanted) const;
+  // Bytes of a part that can go without leaving it less than its least share.
+  std::uint64_t spare(const Part& part, const RoomWanted& wanted) const;
   Part* first_to_give(std::span<Part* const> parts) const;
 
   std::array<Part, part_count> parts_;

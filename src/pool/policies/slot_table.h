@@ -1,6 +1,6 @@
 // SlotTable: an array by PolicySlot that grows without moving, so that `on_hit` may touch an
 // element while another thread adds later ones. Chunks double in size; an access is a bit scan and
-// two loads.
+// two loads, without a branch: it stands twice on the hit path.
 #pragma once
 
 #include <array>
@@ -26,8 +26,8 @@ class SlotTable {
   // Makes elements [0, slot] exist. One caller at a time.
   void reach(PolicySlot slot) {
     while (size_ <= slot) {
-      const std::size_t chunk = chunk_of(size_);
-      const std::size_t count = chunk_begin(chunk + 1) - chunk_begin(chunk);
+      const std::size_t chunk = place_of(size_).chunk;
+      const std::size_t count = std::size_t{first_chunk} << chunk;
       owned_[chunk] = Chunk(count);
       chunks_[chunk].store(owned_[chunk].data(), std::memory_order_release);
       size_ += count;
@@ -39,26 +39,31 @@ class SlotTable {
   const T& operator[](PolicySlot slot) const { return *address(slot); }
   // Starts loading an element that is about to be written; of any slot.
   void prefetch(PolicySlot slot) const noexcept {
-    const std::size_t chunk = chunk_of(slot);
-    const T* const elements = chunks_[chunk].load(std::memory_order_acquire);
-    if (elements != nullptr) prefetch_for_write(elements + (slot - chunk_begin(chunk)));
+    const Place place = place_of(slot);
+    const T* const elements = chunks_[place.chunk].load(std::memory_order_acquire);
+    if (elements != nullptr) prefetch_for_write(elements + place.offset);
   }
 
  private:
-  static constexpr std::size_t first_chunk = 1024;
-  static constexpr std::size_t chunk_count = 23;  // 1024 * 2^22 = 2^32 slots
+  static constexpr std::uint64_t first_chunk = 1024;
+  static constexpr std::size_t first_bits = 10;
+  static constexpr std::size_t chunk_count = 23;  // 1024 * (2^23 - 1) > 2^32 slots
 
-  // Chunk 0 holds [0, 1024), chunk c > 0 holds [1024 * 2^(c-1), 1024 * 2^c).
-  static std::size_t chunk_of(std::uint64_t slot) {
-    return static_cast<std::size_t>(std::bit_width(slot / first_chunk));
-  }
-  static std::uint64_t chunk_begin(std::size_t chunk) {
-    return chunk == 0 ? 0 : std::uint64_t{first_chunk} << (chunk - 1);
+  struct Place {
+    std::size_t chunk;
+    std::size_t offset;
+  };
+  // Chunk c holds 1024 * 2^c: with 1024 added to it, the highest bit of a slot is the chunk's and
+  // the others are the place in it.
+  static Place place_of(std::uint64_t slot) {
+    const std::uint64_t raised = slot + first_chunk;
+    const auto highest = static_cast<std::size_t>(63 - std::countl_zero(raised));
+    return {highest - first_bits, raised & ~(std::uint64_t{1} << highest)};
   }
 
   T* address(PolicySlot slot) const {
-    const std::size_t chunk = chunk_of(slot);
-    return chunks_[chunk].load(std::memory_order_acquire) + (slot - chunk_begin(chunk));
+    const Place place = place_of(slot);
+    return chunks_[place.chunk].load(std::memory_order_acquire) + place.offset;
   }
 
   using Chunk = std::vector<T, HugePageAllocator<T>>;

@@ -135,11 +135,12 @@ TEST_F(Claims, WaitingHasABoundAndLeavesTimeToEncode) {
 
 TEST_F(Claims, AHeldClaimIsRenewed) {
   auto options = small_pool(64);
-  options.claim_ttl = 30ms;
+  options.claim_ttl = 1500ms;
   auto one = make(options);
   FillTicket ticket = lead(one, a_);
   ASSERT_EQ(ticket.claim(request()).outcome, Claim::encode_it);
-  EXPECT_TRUE(eventually([&] { return store_->calls(StoreOp::renew) >= 3; }));
+  EXPECT_TRUE(eventually([&] { return store_->calls(StoreOp::renew) >= 5; }));
+  EXPECT_FALSE(is_free(a_)) << "it has lasted longer than one that is not renewed";
   publish(ticket, a_);
   one.check_invariants();
   EXPECT_TRUE(is_free(a_));
@@ -173,6 +174,57 @@ TEST_F(Claims, AStoreThatCanOnlyBeReadIsReadOn) {
   EXPECT_EQ(claims_asked(), 2U) << "then nobody asks: no put would follow";
   EXPECT_FALSE(one.stats().stores[0].breaker_open);
   EXPECT_TRUE(one.stats().stores[0].put_breaker_open);
+}
+
+// The threads of lookups are not those of claims.
+TEST_F(Claims, ClaimsThatHangLeaveTheStoreReadable) {
+  auto options = small_pool(64);
+  options.store_timeout = 30s;
+  auto one = make(options);
+  plant(store_->inner(), picture(9));
+  store_->add({.op = StoreOp::claim, .fault = Fault::hold_before});
+  std::vector<FillTicket> tickets;
+  for (int number = 0; number < 5; ++number) tickets.push_back(lead(one, picture(number)));
+  std::vector<std::future<void>> asking;
+  for (FillTicket& ticket : tickets) {
+    asking.push_back(std::async(std::launch::async, [&] { ticket.claim(request()); }));
+  }
+  ASSERT_TRUE(store_->gate().wait_for_waiting(2));
+  EXPECT_EQ(serve_one(one, picture(9)).source, Source::store);
+  store_->heal();
+  for (auto& asked : asking) asked.get();
+  EXPECT_FALSE(one.stats().stores[0].breaker_open);
+}
+
+TEST_F(Claims, ThatComeTooLateAreFaultsOfWriting) {
+  auto options = small_pool(64);
+  options.store_timeout = 2s;
+  options.breaker_faults = 2;
+  options.breaker_pause = std::chrono::hours(1);
+  auto one = make(options);
+  FillTicket first = lead(one, picture(1));
+  FillTicket second = lead(one, picture(2));
+  store_->add({.op = StoreOp::claim, .fault = Fault::hold_before});
+  auto asking = std::async(std::launch::async, [&] { first.claim(request()); });
+  second.claim(request());
+  asking.get();
+  EXPECT_FALSE(one.stats().stores[0].breaker_open);
+  EXPECT_TRUE(one.stats().stores[0].put_breaker_open);
+  store_->heal();
+}
+
+TEST_F(Claims, ThatWorkSayNothingAboutReads) {
+  auto options = small_pool(64);
+  options.breaker_faults = 5;
+  options.breaker_pause = std::chrono::hours(1);
+  auto one = make(options);
+  store_->add({.op = StoreOp::get});
+  for (int number = 0; number < 5; ++number) {
+    plant(store_->inner(), picture(number));
+    FillTicket ticket = lead(one, picture(number));
+    EXPECT_EQ(ticket.claim(request()).outcome, Claim::encode_it);
+  }
+  EXPECT_TRUE(one.stats().stores[0].breaker_open);
 }
 
 TEST_F(Claims, TheClaimLastsUntilThePutHasEnded) {
@@ -226,6 +278,80 @@ TEST_F(Claims, AnAnswerThatComesTooLateIsNotKept) {
   two.check_invariants();
 }
 
+TEST_F(Claims, IsAskedForWhileOneDecodes) {
+  auto one = make();
+  FillTicket ticket = lead(one, a_);
+  ticket.begin_claim(request());
+  EXPECT_TRUE(eventually([&] { return !is_free(a_); })) << "nobody waits for it yet";
+  ticket.begin_claim(request());
+  EXPECT_EQ(ticket.claim(request()).outcome, Claim::encode_it);
+  EXPECT_EQ(claims_asked(), 1U);
+  EXPECT_EQ(one.stats().claims.won, 1U);
+  publish(ticket, a_);
+  EXPECT_TRUE(eventually([&] { return is_free(a_); }));
+}
+
+TEST_F(Claims, WhatWasBegunAndIsNotWantedIsLetGo) {
+  auto one = make();
+  {
+    FillTicket ticket = lead(one, a_);
+    ticket.begin_claim(request());
+    ASSERT_TRUE(eventually([&] { return !is_free(a_); }));
+  }
+  EXPECT_TRUE(eventually([&] { return is_free(a_); }));
+  FillTicket failing = lead(one, a_);
+  failing.begin_claim(request());
+  failing.fail(Error(ErrorCode::invalid_argument, "no picture"));
+  settle(one);
+  EXPECT_TRUE(eventually([&] { return is_free(a_); }));
+  EXPECT_EQ(one.stats().claims.won, 0U);
+}
+
+TEST_F(Claims, AFlushMeanwhileUndoesWhatWasBegun) {
+  auto one = make();
+  FillTicket ticket = lead(one, a_);
+  ticket.begin_claim(request());
+  one.flush(FlushScope::all, std::nullopt, request());
+  EXPECT_EQ(ticket.claim(request()).outcome, Claim::encode_it);
+  EXPECT_EQ(one.stats().claims.won, 0U);
+  EXPECT_TRUE(eventually([&] { return is_free(a_); }));
+}
+
+// To claim is to write, and a store that writes slowly can still be read.
+TEST_F(Claims, ThoseThatHangKeepNoHitWaiting) {
+  auto options = small_pool(64);
+  options.store_timeout = 300ms;
+  options.get_threads = 1;
+  options.breaker_faults = 2;
+  options.breaker_pause = std::chrono::hours(1);
+  auto one = make(options);
+  const Picture stored = picture(100);
+  plant(store_->inner(), stored);
+  store_->add({.op = StoreOp::claim, .fault = Fault::hold_before});
+  std::vector<FillTicket> tickets;
+  for (int number = 0; number < 5; ++number) {
+    tickets.push_back(lead(one, picture(number)));
+    EXPECT_EQ(tickets.back().claim(request()).outcome, Claim::encode_it);
+  }
+  EXPECT_EQ(serve_one(one, stored).source, Source::store);
+  EXPECT_FALSE(one.stats().stores[0].breaker_open);
+  store_->heal();
+}
+
+TEST_F(Claims, ThatAreWonDoNotSpeakForAStoreThatCannotBeRead) {
+  auto options = small_pool(64);
+  options.breaker_faults = 3;
+  options.breaker_pause = std::chrono::hours(1);
+  auto one = make(options);
+  store_->add({.op = StoreOp::exist, .status = StoreStatus::io_error});
+  std::vector<FillTicket> tickets;
+  for (int number = 0; number < 3; ++number) {
+    tickets.push_back(lead(one, picture(number)));
+    EXPECT_EQ(tickets.back().claim(request()).outcome, Claim::encode_it);
+  }
+  EXPECT_TRUE(one.stats().stores[0].breaker_open);
+}
+
 TEST_F(Claims, WhoeverLeavesWhileItWaitsHandsTheFillOver) {
   auto two = make();
   claim_for_stranger(a_, 1h);
@@ -256,6 +382,21 @@ TEST_F(Claims, AFlushLetsThemGo) {
   publish(before, a_);
   EXPECT_FALSE(is_free(a_)) << "the old fill has no claim any more";
   publish(after, a_);
+  one.check_invariants();
+  EXPECT_FALSE(read_back(store_->inner(), a_.key()).empty());
+}
+
+TEST_F(Claims, AFlushOfThePoolKeepsThem) {
+  auto one = make();
+  FillTicket ticket = lead(one, a_);
+  ASSERT_EQ(ticket.claim(request()).outcome, Claim::encode_it);
+  one.flush(FlushScope::local, std::nullopt, request());
+  FillTicket other = lead(one, picture(2));  // whose claim comes after what was let go
+  ASSERT_EQ(other.claim(request()).outcome, Claim::encode_it);
+  { const FillTicket given_up = std::move(other); }
+  EXPECT_TRUE(eventually([&] { return is_free(picture(2)); }));
+  EXPECT_FALSE(is_free(a_)) << "its put still comes";
+  publish(ticket, a_);
   one.check_invariants();
   EXPECT_FALSE(read_back(store_->inner(), a_.key()).empty());
 }
@@ -293,6 +434,10 @@ TEST_F(Claims, NobodyClaimsUnlessAPutFollows) {
   claims_nothing(options);
   options = small_pool(64);
   options.put_after_uses = 2;
+  claims_nothing(options);
+  // Neither the pool nor staging would hold it.
+  options = small_pool(0);
+  options.pool.staging_pages = 0;
   claims_nothing(options);
 }
 

@@ -77,6 +77,43 @@ TEST_P(Shares, WhoFindsNoRoomIsServedUncached) {
   EXPECT_EQ(controller.stats().uncached_no_space, 1u);
 }
 
+// One page above its least is one page that may go, and not all that the modality has.
+TEST_P(Shares, NobodyGoesForWhatDoesNotFitBesideTheLeastOfOthers) {
+  EmbeddingCacheController controller(options({{Modality::audio, 0.3, 1}}));
+  for (int i = 0; i < 31; ++i) serve_one(controller, item_of(Modality::audio, i));
+  for (int i = 0; i < 69; ++i) serve_one(controller, item_of(Modality::image, i));
+  const Picture video = item_of(Modality::video, 1, in_pages(75));
+  EXPECT_FALSE(serve_one(controller, video).view.pooled());
+  EXPECT_EQ(controller.stats().evictions_space, 0u);
+  {
+    // Nor for what would fit if nobody were in use.
+    const EmbeddingView used = serve_one(controller, item_of(Modality::image, 1)).view;
+    EXPECT_FALSE(serve_one(controller, item_of(Modality::video, 2, in_pages(70))).view.pooled());
+    EXPECT_EQ(controller.stats().evictions_space, 0u);
+    EXPECT_TRUE(serve_one(controller, item_of(Modality::video, 3, in_pages(65))).view.pooled());
+  }
+  EXPECT_GE(pages_of(controller, Modality::audio), 30u);
+  controller.check_invariants();
+}
+
+// A row longer than a page needs neighbours. The audio lies in front, and 5 pages of it may go.
+TEST_P(Shares, NobodyGoesForAWindowThatTheSharesDoNotLetOpen) {
+  EmbeddingCacheController controller(options({{Modality::audio, 0.3, 1}}));
+  for (int i = 0; i < 35; ++i) serve_one(controller, item_of(Modality::audio, i));
+  for (int i = 0; i < 65; ++i) serve_one(controller, item_of(Modality::image, i));
+  auto& core = *ControllerAccess::impl(controller).core;
+  const auto allocate = [&](std::uint64_t pages) {
+    return core.allocate(pages * page, pages * page, Modality::video);
+  };
+  EXPECT_FALSE(allocate(71));
+  EXPECT_EQ(controller.stats().evictions_space, 0u);
+  // There is a window without audio: the first that there is would take 5 pages of it in vain.
+  auto runs = allocate(64);
+  ASSERT_TRUE(runs);
+  EXPECT_EQ(pages_of(controller, Modality::audio), 35u);
+  core.pool().release(*runs);
+}
+
 // Entries of many sizes, evicted by place as well as in order.
 TEST_P(Shares, ALargeItemLeavesTheOthersTheirLeast) {
   EmbeddingCacheController controller(options({{Modality::audio, 0.3, 1}}));

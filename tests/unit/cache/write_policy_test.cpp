@@ -64,6 +64,39 @@ TEST_F(Writing, BehindHoldsBackNoMoreThanHalfOfTheBound) {
   EXPECT_EQ(controller.stats().puts_dropped, 0U);
 }
 
+// What is put from staging does not wait there: it would keep everybody from reading.
+TEST_F(Writing, BehindHoldsBackNothingInStaging) {
+  auto options = small_pool(0);
+  options.write_policy = WritePolicy::behind;
+  options.write_behind_delay = 1h;
+  options.pool.staging_pages = 4;
+  auto controller = make(options);
+  plant(store_->inner(), picture(3));
+  serve_one(controller, picture(1));
+  serve_one(controller, picture(2));
+  EXPECT_TRUE(eventually([&] { return controller.stats().stores[0].put.pending == 0; }));
+  EXPECT_TRUE(is_stored(picture(2)));
+  EXPECT_EQ(serve_one(controller, picture(3)).source, Source::store);
+}
+
+TEST_F(Writing, WhatFindsNoRoomToBeReadIntoIsCounted) {
+  auto options = small_pool(0);
+  options.pool.staging_pages = 0;
+  auto controller = make(options);
+  plant(store_->inner(), picture(1));
+  EXPECT_EQ(serve_one(controller, picture(1)).source, Source::encoded);
+  EXPECT_THAT(controller.stats().stores[0].get.reasons,
+              ::testing::Contains(std::pair<std::string, std::uint64_t>("no_room", 1)));
+}
+
+TEST_F(Writing, NoDelayIsTooLong) {
+  auto controller = make(behind(std::chrono::hours(24 * 110'000)));
+  serve_one(controller, picture(1));
+  serve_one(controller, picture(2));
+  EXPECT_EQ(controller.stats().stores[0].put.pending, 2U);
+  EXPECT_EQ(store_->calls(StoreOp::put), 0U);
+}
+
 TEST_F(Writing, WhatIsFlushedWhileItWaitsIsNeverWritten) {
   auto controller = make(behind(1h));
   serve_one(controller, picture(1));
@@ -173,6 +206,12 @@ struct FarStore final : public EmbeddingStore {
                                                         const StoreContext& context) override {
     return inner->batch_put_from_multi_buffers(keys, lists, mode, context);
   }
+  StoreResult claim(const EmbeddingKey& key, std::chrono::milliseconds ttl, ClaimToken& token,
+                    const StoreContext& context) override {
+    ++claims;
+    return inner->claim(key, ttl, token, context);
+  }
+  std::atomic<int> claims{0};
   const std::chrono::milliseconds latency;
   std::unique_ptr<EmbeddingStore> inner = make_memory_store();
 };
@@ -216,6 +255,25 @@ TEST(CheapPuts, GoToStoresOfTheSameHost) {
   settle(controller);
   EXPECT_FALSE(read_back(near->inner(), picture(2).key()).empty());
   EXPECT_EQ(controller.stats().puts_skipped, 0U);
+}
+
+// Servers over the store would wait for a value that is never put.
+TEST(CheapPuts, AreNotClaimed) {
+  const auto far = std::make_shared<FarStore>(0ms);
+  const auto near = std::make_shared<FaultyStore>(make_memory_store());
+  for (const bool skip : {true, false}) {
+    auto options = small_pool(64);
+    options.skip_cheap_puts = skip;
+    far->claims = 0;
+    EmbeddingCacheController controller(options, {far});
+    FillTicket ticket = lead(controller, picture(1));
+    EXPECT_EQ(ticket.claim(request()).outcome, FillTicket::Claim::encode_it);
+    EXPECT_EQ(far->claims, skip ? 0 : 1);
+    EmbeddingCacheController local(options, {near});
+    FillTicket local_ticket = lead(local, picture(1));
+    EXPECT_EQ(local_ticket.claim(request()).outcome, FillTicket::Claim::encode_it);
+  }
+  EXPECT_EQ(near->calls(StoreOp::claim), 2U) << "here every put follows";
 }
 
 }  // namespace

@@ -31,6 +31,10 @@ TEST(ModelConfig, EveryFieldIsRead) {
   json["grid_input"] = "grid_thw";
   json["layout"] = "packed";
   json["aux_inputs"] = {{"cu", "cu_seqlens"}, {"pos", "position_ids"}};
+  json["aux_params"] = {{"spatial_merge_size", 2},
+                        {"window_size", 112},
+                        {"patch_size", 14},
+                        {"num_grid_per_side", 48}};
   json["dtype"] = "bfloat16";
   json["name"] = "tower";
   json["revision"] = "v2";
@@ -42,6 +46,10 @@ TEST(ModelConfig, EveryFieldIsRead) {
   EXPECT_EQ(config.layout, RowLayout::packed);
   EXPECT_THAT(config.aux_inputs,
               ElementsAre(Pair("cu", AuxInput::cu_seqlens), Pair("pos", AuxInput::position_ids)));
+  EXPECT_THAT(config.aux_params.given(),
+              ElementsAre(Pair("num_grid_per_side", 48), Pair("patch_size", 14),
+                          Pair("spatial_merge_size", 2), Pair("window_size", 112)));
+  EXPECT_EQ(config.aux_params.window_side(), 4);
   EXPECT_EQ(config.dtype, DType::bfloat16);
   EXPECT_EQ(config.name, "tower");
   EXPECT_EQ(config.revision, "v2");
@@ -54,6 +62,7 @@ TEST(ModelConfig, TheRestHasDefaults) {
   EXPECT_THAT(config.modalities, ElementsAre(Modality::image));
   EXPECT_FALSE(config.grid_input);
   EXPECT_TRUE(config.aux_inputs.empty());
+  EXPECT_TRUE(config.aux_params.given().empty());
   EXPECT_EQ(config.dtype, DType::float32);
   EXPECT_TRUE(config.revision.empty());
 }
@@ -122,6 +131,52 @@ INSTANTIATE_TEST_SUITE_P(
                   j["aux_inputs"] = {{"cu", 1}};
                 },
                 "'aux_inputs.cu' must be a string"},
+        Mistake{"AuxParamsAList", [](Json& j) { j["aux_params"] = {2}; },
+                "'aux_params' must be an object"},
+        Mistake{"UnknownAuxParam",
+                [](Json& j) {
+                  j["aux_params"] = {{"merge_size", 2}};
+                },
+                "unknown parameter 'aux_params.merge_size' (known: spatial_merge_size"},
+        Mistake{"AuxParamZero",
+                [](Json& j) {
+                  j["aux_params"] = {{"patch_size", 0}};
+                },
+                "'aux_params.patch_size' must be a whole number from 1 to 65536"},
+        Mistake{"AuxParamAFraction",
+                [](Json& j) {
+                  j["aux_params"] = {{"patch_size", 1.5}};
+                },
+                "'aux_params.patch_size' must be a whole number"},
+        Mistake{"AuxParamBeyondAllBits",
+                [](Json& j) {
+                  j["aux_params"] = {{"patch_size", 18446744073709551615U}};
+                },
+                "'aux_params.patch_size' must be a whole number"},
+        Mistake{"PositionsWithoutMergeSize",
+                [](Json& j) {
+                  j["aux_inputs"] = {{"pos", "position_ids"}};
+                },
+                "'position_ids' needs 'aux_params.spatial_merge_size'"},
+        Mistake{"WindowsWithoutPatchSize",
+                [](Json& j) {
+                  j["aux_inputs"] = {{"w", "window_index"}};
+                  j["aux_params"] = {{"spatial_merge_size", 2}, {"window_size", 112}};
+                },
+                "'window_index' needs 'aux_params.patch_size'"},
+        Mistake{"WindowsSmallerThanABlock",
+                [](Json& j) {
+                  j["aux_inputs"] = {{"w", "window_index"}};
+                  j["aux_params"] = {
+                      {"spatial_merge_size", 2}, {"window_size", 20}, {"patch_size", 14}};
+                },
+                "'aux_params.window_size' is smaller than a block of patches"},
+        Mistake{"LearnedPositionsWithoutTheirGrid",
+                [](Json& j) {
+                  j["aux_inputs"] = {{"w", "pos_embed_weight"}};
+                  j["aux_params"] = {{"spatial_merge_size", 2}};
+                },
+                "'pos_embed_weight' needs 'aux_params.num_grid_per_side'"},
         Mistake{"GridInputTakenTwice", [](Json& j) { j["grid_input"] = "pixel_values"; },
                 "'input' and 'grid_input' name one graph input"},
         Mistake{"AuxInputTakenTwice",

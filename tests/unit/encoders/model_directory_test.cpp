@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -79,17 +80,30 @@ TEST_F(ModelDirectoryTest, AGridInputOfFloats) {
   EXPECT_THAT(load_failure().message, HasSubstr("'grid' takes float32; int32 and int64"));
 }
 
-TEST_F(ModelDirectoryTest, AuxiliaryInputsThatThisBuildCannotCompute) {
-  for (const char* kind : {"position_ids", "window_index", "pos_embed_index", "pos_embed_weight"}) {
+TEST_F(ModelDirectoryTest, AuxiliaryInputsOfAnotherType) {
+  for (const auto& [kind, type, message] :
+       {std::tuple{"position_ids", OnnxType::float32, "takes float32; int32 and int64"},
+        std::tuple{"pos_embed_weight", OnnxType::int64, "takes int64; float32 and float16"}}) {
     OnnxBuilder graph = packed_graph();
-    graph.input("extra", OnnxType::int64, {open});
+    graph.input("extra", type, {open, open});
     Json json = packed_config();
     json["aux_inputs"] = {{"extra", kind}};
+    json["aux_params"] = {{"spatial_merge_size", 2}, {"num_grid_per_side", 4}};
     write(graph, json);
     EXPECT_THAT(load_failure(packed_item({1, 2, 2})).message,
-                HasSubstr("auxiliary input '" + std::string(kind) +
-                          "' is not supported yet by this build (aux_inputs.extra)"));
+                HasSubstr("'extra' " + std::string(message)));
   }
+}
+
+TEST_F(ModelDirectoryTest, PreprocessingThatMakesGridsWithoutWholeBlocks) {
+  OnnxBuilder graph = packed_graph();
+  graph.input("extra", OnnxType::int64, {open, 2});
+  Json json = packed_config();
+  json["aux_inputs"] = {{"extra", "position_ids"}};
+  json["aux_params"] = {{"spatial_merge_size", 2}};
+  write(graph, json);
+  EXPECT_THAT(load_failure(packed_item({1, 2, 3})).message,
+              HasSubstr("2 by 3 patches does not divide into blocks of 2"));
 }
 
 TEST_F(ModelDirectoryTest, AnAuxiliaryInputThatTheGraphDoesNotHave) {
@@ -287,6 +301,9 @@ TEST_F(FingerprintTest, EverySettingThatChangesRowsCountsAndNamesForPeopleDoNot)
   half["dtype"] = "float16";
   EXPECT_NE(fingerprint(half), base);
   EXPECT_NE(fingerprint(config("tokens"), "other"), base) << "another preprocessing family";
+  Json other_windows = config("tokens");
+  other_windows["aux_params"] = {{"window_size", 112}};
+  EXPECT_NE(fingerprint(other_windows), base);
 }
 
 TEST_F(FingerprintTest, AnotherOutputOfTheSameFileIsAnotherModel) {

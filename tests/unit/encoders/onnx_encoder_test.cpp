@@ -103,7 +103,7 @@ TEST(AuxTensor, CountsOnOverTheItemsOfABatch) {
   const PreprocessedItem a = packed_item({1, 2, 2});
   const PreprocessedItem b = packed_item({2, 1, 2});
   const PreprocessedItem* const batch[] = {&a, &b};
-  const InputTensor ends = aux_tensor(AuxInput::cu_seqlens, batch, "ends", ElementType::int64);
+  const InputTensor ends = aux_tensor(AuxInput::cu_seqlens, {}, batch, "ends", ElementType::int64);
   EXPECT_THAT(ends.shape, ElementsAre(4));
   std::vector<std::int64_t> values(4);
   ASSERT_EQ(ends.bytes.size(), 32U);
@@ -111,7 +111,7 @@ TEST(AuxTensor, CountsOnOverTheItemsOfABatch) {
             std::as_writable_bytes(std::span(values)).begin());
   EXPECT_THAT(values, ElementsAre(0, 4, 6, 8));
 
-  const InputTensor ids = aux_tensor(AuxInput::segment_ids, batch, "ids", ElementType::int32);
+  const InputTensor ids = aux_tensor(AuxInput::segment_ids, {}, batch, "ids", ElementType::int32);
   std::vector<std::int32_t> numbers(8);
   ASSERT_EQ(ids.bytes.size(), 32U);
   std::copy(ids.bytes.begin(), ids.bytes.end(), std::as_writable_bytes(std::span(numbers)).begin());

@@ -60,7 +60,8 @@ TEST(StubEncoder, SaysWhatItIs) {
   EXPECT_EQ(encoder->info().dim, 32U);
   EXPECT_EQ(encoder->info().dtype, DType::float16);
   EXPECT_EQ(encoder->info().row_meaning, "tokens");
-  EXPECT_THAT(encoder->info().modalities, ::testing::ElementsAre(Modality::image));
+  EXPECT_THAT(encoder->info().modalities,
+              ::testing::ElementsAre(Modality::image, Modality::video, Modality::audio));
 }
 
 TEST(StubEncoder, NumbersLieBetweenMinusOneAndOneAndUseTheWholeRange) {
@@ -251,9 +252,11 @@ TEST(StubEncoder, EachItemOfABatchTakesTheDelay) {
   EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(60));
 }
 
-TEST(StubEncoder, TakesNothingButPixels) {
+TEST(StubEncoder, TakesNothingButPixelsAndSamples) {
   const auto encoder = stub();
-  EXPECT_EQ(failure_of([&] { encode_one(*encoder, float_item({4}, counting(4))); }).code,
+  EXPECT_EQ(failure_of([&] {
+              encode_one(*encoder, float_item({2, 2}, counting(4)));
+            }).code,
             ErrorCode::internal);
 }
 
@@ -278,13 +281,41 @@ TEST(MakeEncoder, RefusesWhatItDoesNotKnowInOneClearLine) {
             ErrorCode::invalid_argument);
 }
 
+TEST(MakeEncoder, TheStubsDefaultsForClipsAreTaken) {
+  const auto encoder = make_encoder("stub", {.mm_process_config = R"({"video": {"fps": 1}})"});
+  const auto& preprocessor = encoder->preprocessor();
+  EXPECT_EQ(preprocessor.video_sampling(preprocessor.resolve(Modality::video, "")).fps, 1.0);
+}
+
+TEST(StubEncoder, AClipHasAGridOfFramesAndASoundNone) {
+  const auto encoder = make_encoder("stub:tokens=1-4096");
+  const auto& preprocessor = encoder->preprocessor();
+  VideoClip clip;
+  clip.frames = {make_picture(30, 20), make_picture(30, 20)};
+  clip.timestamps = {0.0, 0.5};
+  clip.sample_fps = 2;
+  const PreprocessedItem video =
+      preprocessor.run_video(clip, preprocessor.resolve(Modality::video, ""));
+  EXPECT_EQ(encoder->token_count(video), 2u * 2 * 3);
+  EXPECT_EQ(encode_one(*encoder, video).grid, (Grid{2, 2, 3}));
+  EXPECT_EQ(video.side.timestamps, clip.timestamps);
+  EXPECT_EQ(video.side.seconds_per_grid, 0.5);
+
+  const AudioClip sound{std::vector<float>(16'000, 0.5F), 16'000};
+  const PreprocessedItem audio =
+      preprocessor.run_audio(sound, preprocessor.resolve(Modality::audio, ""));
+  EXPECT_EQ(encoder->token_count(audio), 25u);
+  EXPECT_EQ(encode_one(*encoder, audio).grid, std::nullopt);
+}
+
 TEST(MakeEncoder, ABareStubHasTheDefaults) {
   EXPECT_EQ(make_encoder("stub")->info().fingerprint, make_encoder("stub:")->info().fingerprint);
 }
 
 TEST(MakeEncoder, DefaultsForTheStubsPreprocessorAreRefusedAndNotIgnored) {
   EXPECT_NO_THROW(make_encoder("stub", {.mm_process_config = R"({"image": {}})"}));
-  for (const char* config : {"[]", "{", R"({"image": {"max_pixels": 1}})", R"({"smell": {}})"}) {
+  for (const char* config : {"[]", "{", R"({"image": {"max_pixels": 1}})", R"({"smell": {}})",
+                             R"({"video": {"fps": 0}})", R"({"audio": {"fps": 1}})"}) {
     EXPECT_EQ(failure_of([&] { make_encoder("stub", {.mm_process_config = config}); }).code,
               ErrorCode::invalid_argument)
         << config;

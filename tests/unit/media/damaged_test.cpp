@@ -18,9 +18,26 @@ void expect_refused(const Bytes& bytes) {
 }
 
 TEST(TruncatedFiles, AreRefusedWhereverTheyWereCut) {
-  for (const char* name : {"plain.jpg", "progressive.jpg", "gray.jpg", "cmyk.jpg", "restart.jpg",
-                           "rgb8.png", "rgba8_interlaced.png", "palette_trns.png", "lossy.webp",
-                           "lossless.webp", "lossy_alpha.webp", "animated.webp"}) {
+  for (const char* name : {"plain.jpg",
+                           "progressive.jpg",
+                           "gray.jpg",
+                           "cmyk.jpg",
+                           "restart.jpg",
+                           "rgb8.png",
+                           "rgba8_interlaced.png",
+                           "palette_trns.png",
+                           "lossy.webp",
+                           "lossless.webp",
+                           "lossy_alpha.webp",
+                           "animated.webp",
+                           "plain.gif",
+                           "animated.gif",
+                           "rgb.bmp",
+                           "rle8.bmp",
+                           "raw.tiff",
+                           "lzw.tiff",
+                           "jpeg.tiff",
+                           "deflate.tiff"}) {
     SCOPED_TRACE(name);
     const Bytes whole = picture(name);
     expect_refused(without_tail(whole, 128));

@@ -170,21 +170,19 @@ TEST(DecodeBudget, TheLeaseOfAPictureLastsAsLongAsThePicture) {
 // Field case B83: what is made of a small picture may be large, and is asked for beforehand.
 TEST(Budget, CoversWhatTheCallerWillTakeBesideThePicture) {
   MemoryBudget budget(std::uint64_t{64} << 20);
-  std::uint32_t seen_width = 0;
-  std::uint32_t seen_height = 0;
+  MediaShape seen;
   DecodeContext context{.budget = &budget};
-  context.bytes_beside = [&](std::uint32_t width, std::uint32_t height) {
-    seen_width = width;
-    seen_height = height;
+  context.bytes_beside = [&](const MediaShape& shape) {
+    seen = shape;
     return std::uint64_t{10} << 20;
   };
   const DecodedImage decoded = decode_image(picture("orientation_6.jpg"), {}, context);
-  EXPECT_EQ(seen_width, decoded.image.width);
-  EXPECT_EQ(seen_height, decoded.image.height);
+  EXPECT_EQ(seen.width, decoded.image.width);
+  EXPECT_EQ(seen.height, decoded.image.height);
   EXPECT_EQ(decoded.lease.bytes(), decoded.image.pixels.size() + (10 << 20));
   EXPECT_EQ(budget.used(), decoded.lease.bytes());
 
-  context.bytes_beside = [&](std::uint32_t, std::uint32_t) { return budget.capacity(); };
+  context.bytes_beside = [&](const MediaShape&) { return budget.capacity(); };
   EXPECT_EQ(failure_of([&] { decode_image(picture("plain.jpg"), {}, context); }).status(), 413);
 }
 

@@ -1,5 +1,6 @@
 // One picture, one result: whatever orientation, colour type or transparency a file uses.
 #include <cmath>
+#include <utility>
 
 #include "support.h"
 
@@ -45,6 +46,26 @@ TEST(ExifOrientation, EveryValueTurnsThePictureUpright) {
         ASSERT_EQ(std::memcmp(stored.row(y) + 3 * x, image.row(to_y) + 3 * to_x, 3), 0);
       }
     }
+  }
+}
+
+// The caller is asked with upright sides, and gets them smaller, rounded up.
+TEST(ScaledDecoding, GivesAJpegOfTheReductionThatIsAskedFor) {
+  const RgbImage whole = decode_picture("orientation_6.jpg");
+  for (const std::uint32_t reduction : {1u, 2u, 4u, 8u}) {
+    std::pair<std::uint32_t, std::uint32_t> asked;
+    DecodeContext context;
+    context.jpeg_reduction = [&](std::uint32_t width, std::uint32_t height) {
+      asked = {width, height};
+      return reduction;
+    };
+    const RgbImage image = decode_image(picture("orientation_6.jpg"), {}, context).image;
+    EXPECT_EQ(asked, std::pair(whole.width, whole.height));
+    EXPECT_EQ(image.width, (whole.width + reduction - 1) / reduction);
+    EXPECT_EQ(image.height, (whole.height + reduction - 1) / reduction);
+    EXPECT_EQ(decode_image(picture("plain_as_png.png"), {}, context).image,
+              decode_picture("plain_as_png.png"))
+        << "other formats are decoded whole";
   }
 }
 

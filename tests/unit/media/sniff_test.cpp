@@ -95,10 +95,14 @@ TEST(UnsupportedFormats, TextAndErrorPagesAreNoPictures) {
   }
 }
 
-TEST(UnsupportedFormats, VideoAndAudioAreRefusedAsModalities) {
-  EXPECT_NO_THROW(require_supported(Modality::image));
-  EXPECT_EQ(failure_of([] { require_supported(Modality::video); }).status(), 415);
-  EXPECT_EQ(failure_of([] { require_supported(Modality::audio); }).status(), 415);
+TEST(UnsupportedFormats, AreToldForEachModality) {
+  EXPECT_TRUE(is_decodable(MediaFormat::gif, Modality::image));
+  EXPECT_TRUE(is_decodable(MediaFormat::gif, Modality::video));
+  EXPECT_FALSE(is_decodable(MediaFormat::gif, Modality::audio));
+  EXPECT_TRUE(is_decodable(MediaFormat::mp4, Modality::audio));
+  EXPECT_FALSE(is_decodable(MediaFormat::mp4, Modality::image));
+  EXPECT_FALSE(is_decodable(MediaFormat::png, Modality::video));
+  EXPECT_FALSE(is_decodable(MediaFormat::html, Modality::image));
 }
 
 TEST(UnsupportedFormats, AnEmptyItemIsABadRequest) { EXPECT_EQ(decode_failure({}).status(), 400); }

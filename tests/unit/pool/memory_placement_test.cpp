@@ -123,8 +123,10 @@ TEST_F(CudaMemory, ALibraryWithoutTheFunctionsIsAWarning) {
 TEST(PoolMemory, IsWhatWasAskedFor) {
   PagePoolOptions options;
   options.pool_bytes = 100 * options.page_bytes + 5;
-  const PagePool pool(options);
+  PagePool pool(options);
   EXPECT_EQ(pool.total_pages() * pool.page_bytes(), 100 * options.page_bytes);
+  EXPECT_EQ(pool.arena().size(), (100 + options.staging_pages) * options.page_bytes +
+                                     options.header_slots * PagePool::header_slot_bytes);
 }
 
 }  // namespace

@@ -179,6 +179,37 @@ TEST_P(EveryPolicyWithShares, AboveItsMostAModalityEvictsItsOwn) {
   EXPECT_TRUE(policy->next_victim_for({Modality::video, 50}, take_any));
 }
 
+// Nothing is promised that next_victim_for() does not keep.
+TEST_P(EveryPolicyWithShares, TellsBeforehandHowMuchWillGo) {
+  const std::vector<ModalityShare> shares = {{Modality::audio, 0.3, 1}, {Modality::video, 0, 0.5}};
+  const auto make = [&] {
+    auto policy = make_eviction_policy(GetParam(), shares, 100);
+    for (PolicySlot slot = 0; slot < 10; ++slot) {
+      policy->on_insert(slot, {slot, 8, 1000, slot < 5 ? Modality::audio : Modality::image});
+    }
+    return policy;
+  };
+  EXPECT_EQ(make()->bytes_that_go_for({Modality::image, 1}), 40U + 10U);
+  EXPECT_EQ(make()->bytes_that_go_for({Modality::audio, 1}), 40U + 40U);
+  EXPECT_EQ(make()->bytes_that_go_for({Modality::video, 50}), 10U + 40U);
+  EXPECT_EQ(make()->bytes_that_go_for({Modality::video, 51}), 0U);
+  EXPECT_EQ(make()->bytes_that_go_for({std::nullopt, 51}), 10U + 40U);
+  EXPECT_EQ(make()->that_stay(std::array<PolicySlot, 4>{1, 6, 2, 7}, {Modality::video, 1}),
+            std::vector<PolicySlot>{2});
+  for (const Modality modality : modalities) {
+    const auto policy = make();
+    const RoomWanted wanted{modality, 20};
+    const std::uint64_t promised = policy->bytes_that_go_for(wanted);
+    std::uint64_t gone = 0;
+    while (const auto victim = policy->next_victim_for(wanted, take_any)) {
+      policy->on_erase(*victim);
+      gone += 8;
+    }
+    EXPECT_GE(gone, promised);
+    EXPECT_LE(gone, promised + 8);
+  }
+}
+
 // Costs and sizes of no two entries make the same priority.
 TEST(ModalityShares, ThatBindNobodyLeaveTheOrderOfLruAndGdsfAsItIs) {
   for (const std::string_view name : {"lru", "gdsf"}) {

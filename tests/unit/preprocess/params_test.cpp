@@ -69,8 +69,43 @@ TEST(ResolvedParameters, VideoAndAudioAreNotTaken) {
   const auto preprocessor = make_preprocessor(clip);
   for (const Modality modality : {Modality::video, Modality::audio}) {
     EXPECT_EQ(failure_of([&] { preprocessor->resolve(modality, ""); }).status(), 415);
-    EXPECT_EQ(failure_of([&] { make_raw_preprocessor()->resolve(modality, ""); }).status(), 415);
   }
+  EXPECT_EQ(failure_of([&] { preprocessor->video_sampling({}); }).status(), 415);
+  EXPECT_EQ(failure_of([&] { preprocessor->run_video({}, {}); }).status(), 415);
+  EXPECT_EQ(failure_of([&] { preprocessor->audio_rate({}); }).status(), 415);
+  EXPECT_EQ(failure_of([&] { preprocessor->run_audio({}, {}); }).status(), 415);
+}
+
+TEST(SamplingParameters, AreResolvedAndComeBack) {
+  const auto raw = make_raw_preprocessor();
+  const auto sampling = [&](std::string_view kwargs) {
+    return raw->video_sampling(raw->resolve(Modality::video, kwargs));
+  };
+  EXPECT_EQ(sampling(""), VideoSampling{});
+  EXPECT_EQ(sampling(R"({"fps": 1, "min_frames": 2, "max_frames": 9})"),
+            (VideoSampling{.fps = 1, .min_frames = 2, .max_frames = 9}));
+  EXPECT_EQ(sampling(R"({"num_frames": 6})").num_frames, 6u);
+  EXPECT_EQ(raw->resolve(Modality::video, R"({"fps": 2.0, "min_frames": null})"),
+            raw->resolve(Modality::video, ""));
+  EXPECT_NE(raw->resolve(Modality::video, R"({"fps": 1})"), raw->resolve(Modality::video, ""));
+}
+
+TEST(SamplingParameters, TheServersDefaultsGiveWayToTheRequest) {
+  const auto raw = make_raw_preprocessor(R"({"num_frames": 8})");
+  EXPECT_EQ(raw->video_sampling(raw->resolve(Modality::video, "")).num_frames, 8u);
+  const auto asked = raw->video_sampling(raw->resolve(Modality::video, R"({"fps": 3})"));
+  EXPECT_EQ(asked, (VideoSampling{.fps = 3}));
+}
+
+TEST(SamplingParameters, NonsenseIsRefused) {
+  const auto raw = make_raw_preprocessor();
+  for (const char* kwargs :
+       {R"({"fps": 0})", R"({"fps": "2"})", R"({"fps": 1001})", R"({"num_frames": 1})",
+        R"({"num_frames": 2.5})", R"({"num_frames": 4, "fps": 1})", R"({"max_frames": 1})",
+        R"({"min_frames": 9, "max_frames": 8})", R"({"wings": 2})", "[]"}) {
+    EXPECT_EQ(failure_of([&] { raw->resolve(Modality::video, kwargs); }).status(), 400) << kwargs;
+  }
+  EXPECT_EQ(failure_of([&] { raw->resolve(Modality::image, R"({"fps": 2})"); }).status(), 400);
 }
 
 TEST(RequestParameters, UnknownOnesAreNamed) {

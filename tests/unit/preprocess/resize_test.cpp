@@ -60,12 +60,32 @@ TEST(Resize, AWindowHoldsTheSameBytesAsTheWholePicture) {
 }
 
 TEST(Resize, EveryInstructionSetGivesTheSameBytes) {
-  for (const auto& [width, height] : {std::pair{67u, 45u}, {16u, 16u}, {300u, 17u}, {1u, 33u}}) {
+  const std::pair<std::uint32_t, std::uint32_t> shapes[] = {{67, 45}, {16, 16},  {300, 17}, {1, 33},
+                                                            {5, 1},   {1023, 5}, {31, 200}};
+  for (const auto& [width, height] : shapes) {
     const RgbImage image = noise_image(width, height, width);
-    for (const Size size : {Size{50, 31}, Size{3, 3}, Size{128, 99}}) {
+    for (const Size size : {Size{50, 31}, Size{3, 3}, Size{128, 99}, Size{1, 200}}) {
       const Window all{{0, size.width}, {0, size.height}};
-      EXPECT_EQ(resize(image, size, Resampling::bicubic, all, best_kernels()),
-                resize(image, size, Resampling::bicubic, all, portable_kernels()));
+      const Window part{{size.width / 2, size.width - size.width / 2}, {1, 2}};
+      for (const Resampling filter : all_filters) {
+        for (const Window& window : {all, part}) {
+          EXPECT_EQ(resize(image, size, filter, window, best_kernels()),
+                    resize(image, size, filter, window, portable_kernels()));
+        }
+      }
+    }
+  }
+}
+
+// Sums beyond what a byte holds, both ways.
+TEST(Resize, ExtremesOfBytesComeOutOfAllInstructionSetsAlike) {
+  RgbImage image{64, 64, std::vector<std::uint8_t>(64 * 64 * 3)};
+  for (std::size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] = i / 3 % 2 == 0 ? 255 : 0;
+  for (const Size size : {Size{640, 640}, Size{65, 63}, Size{7, 9}}) {
+    const Window all{{0, size.width}, {0, size.height}};
+    for (const Resampling filter : all_filters) {
+      EXPECT_EQ(resize(image, size, filter, all, best_kernels()),
+                resize(image, size, filter, all, portable_kernels()));
     }
   }
 }

@@ -27,14 +27,18 @@ inline nlohmann::json read_json(std::string_view below_data) {
   return nlohmann::json::parse(in);
 }
 
+// Pseudo-random 32-bit words: the same as in the scripts that make fixtures.
+inline std::uint32_t hashed(std::uint32_t i, std::uint32_t seed) {
+  std::uint32_t n = (i + seed * 0x9e3779b9u) * 0x85ebca6bu;
+  n ^= n >> 13;
+  return n * 0xc2b2ae35u;
+}
+
 // The same pseudo-random picture as noise() in make_media_fixtures.py.
 inline RgbImage noise_image(std::uint32_t width, std::uint32_t height, std::uint32_t seed) {
   RgbImage image{width, height, std::vector<std::uint8_t>(std::size_t{3} * width * height)};
-  const std::uint32_t offset = seed * 0x9e3779b9u;
   for (std::size_t i = 0; i < image.pixels.size(); ++i) {
-    std::uint32_t n = (static_cast<std::uint32_t>(i) + offset) * 0x85ebca6bu;
-    n ^= n >> 13;
-    image.pixels[i] = static_cast<std::uint8_t>(n * 0xc2b2ae35u >> 24);
+    image.pixels[i] = static_cast<std::uint8_t>(hashed(static_cast<std::uint32_t>(i), seed) >> 24);
   }
   return image;
 }

@@ -33,20 +33,20 @@ class MediaIntakeTest : public ::testing::Test {
 };
 
 TEST_F(MediaIntakeTest, ChargesBytesForAsLongAsTheyLive) {
-  const MediaIntake intake(policy(), 10'000);
-  MediaIntake::Tally tally{0};
+  const MediaIntake intake(policy(), {.all = 10'000, .request = 10'000});
+  MediaIntake::Tally tally;
   MediaBytes bytes = intake.fetch(file("a", std::string(1000, 'a')), {}, tally);
   EXPECT_EQ(bytes->size(), 1000U);
   EXPECT_GE(intake.held(), 1000U);
   const MediaBytes shared = bytes;
   bytes.reset();
   EXPECT_GE(intake.held(), 1000U);
-  EXPECT_GE(tally, 1000U);
+  EXPECT_EQ(tally.received, 1000U);
 }
 
 TEST_F(MediaIntakeTest, GivesEverythingBackInTheEnd) {
-  const MediaIntake intake(policy(), 1'500);
-  MediaIntake::Tally tally{0};
+  const MediaIntake intake(policy(), {.all = 1'500, .request = 1'500});
+  MediaIntake::Tally tally;
   intake.fetch(file("a", std::string(1000, 'a')), {}, tally);
   EXPECT_EQ(intake.held(), 0U);
   EXPECT_EQ(failure_of([&] { intake.fetch("file:///missing", {}, tally); }).code,
@@ -55,10 +55,10 @@ TEST_F(MediaIntakeTest, GivesEverythingBackInTheEnd) {
 }
 
 TEST_F(MediaIntakeTest, OthersHavingTheRoomIsForLaterAndOneTooGreedyIsNot) {
-  const MediaIntake intake(policy(), 1'500);
+  const MediaIntake intake(policy(), {.all = 1'500, .request = 1'500});
   const std::string url = file("a", std::string(1000, 'a'));
-  MediaIntake::Tally first{0};
-  MediaIntake::Tally second{0};
+  MediaIntake::Tally first;
+  MediaIntake::Tally second;
   MediaBytes held = intake.fetch(url, {}, first);
   EXPECT_EQ(failure_of([&] { intake.fetch(url, {}, second); }).code, ErrorCode::unavailable);
   EXPECT_EQ(failure_of([&] { intake.fetch(url, {}, first); }).code, ErrorCode::too_large);
@@ -67,10 +67,27 @@ TEST_F(MediaIntakeTest, OthersHavingTheRoomIsForLaterAndOneTooGreedyIsNot) {
 }
 
 TEST_F(MediaIntakeTest, AnItemThatCouldNeverBeHeldIsTooLarge) {
-  const MediaIntake intake(policy(), 999);
-  MediaIntake::Tally tally{0};
+  const MediaIntake intake(policy(), {.all = 999, .request = 999});
+  MediaIntake::Tally tally;
   const std::string url = file("a", std::string(1000, 'a'));
   EXPECT_EQ(failure_of([&] { intake.fetch(url, {}, tally); }).code, ErrorCode::too_large);
+}
+
+TEST_F(MediaIntakeTest, BoundsWhatOneRequestMayReceive) {
+  const MediaIntake intake(policy(), {.all = 10'000, .request = 1'500});
+  const std::string url = file("a", std::string(1000, 'a'));
+  const std::string data = "data:," + std::string(1000, 'a');
+  for (const auto& [first, second] :
+       {std::pair{url, url}, {url, data}, {data, url}, {data, data}}) {
+    MediaIntake::Tally tally;
+    EXPECT_TRUE(intake.fetch(first, {}, tally));
+    const auto failure = failure_of([&] { intake.fetch(second, {}, tally); });
+    EXPECT_EQ(failure.code, ErrorCode::too_large);
+    EXPECT_NE(failure.message.find("limit of 1500 bytes"), std::string::npos) << failure.message;
+    MediaIntake::Tally of_another;
+    EXPECT_TRUE(intake.fetch(second, {}, of_another));
+  }
+  EXPECT_EQ(intake.held(), 0U);
 }
 
 TEST_F(MediaIntakeTest, ARequestOfManyLargeItemsEndsAtTheBound) {

@@ -116,6 +116,8 @@ TEST(Replay, KeepsToSharesAndNeverOverfills) {
   }
   EXPECT_FALSE(cache.serve({300, 101, 1, Modality::image}));
   EXPECT_EQ(cache.result().evictions, 95u);
+  EXPECT_FALSE(cache.serve({301, 60, 1, Modality::video}));  // the audio stays: nobody goes in vain
+  EXPECT_EQ(cache.result().evictions, 95u);
 }
 
 // The best there is on short traces, found by trying everything.

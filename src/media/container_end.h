@@ -1,0 +1,12 @@
+// Whether a container is there to its end, where the demuxers do not care.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace vitrove {
+
+// Matroska and WebM: the segment is as long as it says, if it does. Throws the error for damage.
+void check_matroska_end(std::span<const std::byte> file);
+
+}  // namespace vitrove

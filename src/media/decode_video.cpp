@@ -1,0 +1,228 @@
+#include <cmath>
+#include <cstring>
+#include <new>
+#include <optional>
+#include <string>
+
+#include "media/container_end.h"
+#include "media/decoder_versions.h"
+#include "media/ffmpeg_decoder.h"
+#include "media/frame_sampling.h"
+#include "media/iso_tables.h"
+#include "media/orientation.h"
+#include "media/rgb_converter.h"
+#include "vitrove/video.h"
+
+namespace vitrove {
+namespace {
+
+constexpr std::uint32_t video_version = 1;
+
+// Pictures that a decoder keeps to predict others from, and three planes of at most 16 bits.
+constexpr std::uint64_t reference_frames = 20;
+constexpr std::uint64_t reference_pixel_bytes = 3;
+
+// How the frames have to be turned, by the signs of the matrix that maps them to the screen.
+Orientation orientation_of(const AVStream& stream) {
+  std::size_t size = 0;
+  const std::uint8_t* data = av_stream_get_side_data(&stream, AV_PKT_DATA_DISPLAYMATRIX, &size);
+  if (data == nullptr || size < 9 * sizeof(std::int32_t)) return Orientation::upright;
+  const auto sign = [data](std::size_t at) {
+    std::int32_t value = 0;
+    std::memcpy(&value, data + at * sizeof value, sizeof value);
+    return (value > 0) - (value < 0);
+  };
+  struct Turn {
+    int signs[4];
+    Orientation orientation;
+  };
+  constexpr Turn turns[] = {
+      {{-1, 0, 0, 1}, Orientation::flip_horizontal},     {{-1, 0, 0, -1}, Orientation::rotate_180},
+      {{1, 0, 0, -1}, Orientation::flip_vertical},       {{0, 1, 1, 0}, Orientation::transpose},
+      {{0, 1, -1, 0}, Orientation::rotate_clockwise},    {{0, -1, -1, 0}, Orientation::transverse},
+      {{0, -1, 1, 0}, Orientation::rotate_anticlockwise}};
+  for (const Turn& turn : turns) {
+    const bool is_it = sign(0) == turn.signs[0] && sign(1) == turn.signs[1] &&
+                       sign(3) == turn.signs[2] && sign(4) == turn.signs[3];
+    if (is_it) return turn.orientation;
+  }
+  return Orientation::upright;
+}
+
+std::string with_unit(double value, const char* unit) {
+  const auto rounded = static_cast<std::uint64_t>(std::ceil(std::min(1e15, value)));
+  return std::to_string(rounded) + " " + unit;
+}
+
+class VideoJob {
+ public:
+  VideoJob(std::span<const std::byte> bytes, MediaFormat format, const VideoSampling& sampling,
+           const VideoLimits& limits, const DecodeContext& context)
+      : bytes_(bytes),
+        format_(format),
+        sampling_(sampling),
+        limits_(limits),
+        context_(context),
+        image_limits_{.max_item_bytes = limits.max_item_bytes,
+                      .max_pixels = limits.max_frame_pixels} {}
+
+  DecodedVideo run() {
+    DecodeJob job(image_limits_, context_);
+    job.check_time();
+    FrameSurvey survey = look_through(job);
+    // Some packets make no frame to be shown, some two. Then the true number is known after the
+    // first round, and holds in the second.
+    for (int round = 0; round < 2; ++round) {
+      if (auto decoded = try_decode(survey)) return std::move(*decoded);
+      survey.rate *= static_cast<double>(frames_seen_) / static_cast<double>(survey.frames);
+      survey.frames = frames_seen_;
+    }
+    throw_damaged(format_, "another number of frames each time");
+  }
+
+ private:
+  FrameSurvey look_through(const DecodeJob& job) const {
+    if (format_ == MediaFormat::gif) check_gif_end(bytes_, job);
+    FfmpegSource source(bytes_, format_, AVMEDIA_TYPE_VIDEO, job);
+    check_frame_size(source, job);
+    const double declared = source.declared_seconds();
+    check_seconds(declared);
+    FrameSurvey survey = survey_frames(source, limits_.max_source_frames);
+    if (survey.frames == 0) throw_damaged(format_, "no frames");
+    check_seconds(survey.seconds);
+    // What is cut between two packets has no other mark. Rounding and priming stay below this.
+    if (survey.seconds < declared - std::max(0.2, 0.03 * declared)) {
+      throw_damaged(format_, "shorter than its header says");
+    }
+    return survey;
+  }
+
+  void check_frame_size(const FfmpegSource& source, const DecodeJob& job) const {
+    const AVCodecParameters& frame = *source.stream().codecpar;
+    if (frame.width <= 0 || frame.height <= 0) throw_damaged(format_, "no frame size");
+    job.check_size(static_cast<std::uint64_t>(frame.width),
+                   static_cast<std::uint64_t>(frame.height), "a video frame");
+  }
+
+  void check_seconds(double seconds) const {
+    if (seconds <= limits_.max_seconds) return;
+    throw Error(ErrorCode::too_large, "a video of " + with_unit(seconds, "seconds") +
+                                          " exceeds the limit of " +
+                                          with_unit(limits_.max_seconds, "seconds"));
+  }
+
+  std::vector<std::uint64_t> choose(const FrameSurvey& survey) const {
+    auto places = sample_frames(survey.frames, survey.rate, sampling_);
+    if (places.size() <= limits_.max_frames) return places;
+    throw Error(ErrorCode::too_large, "a video of which " + std::to_string(places.size()) +
+                                          " frames are wanted exceeds the limit of " +
+                                          std::to_string(limits_.max_frames) + " video frames");
+  }
+
+  // Nothing when the file turns out to have another number of frames.
+  std::optional<DecodedVideo> try_decode(const FrameSurvey& survey) {
+    const auto places = choose(survey);
+    DecodeJob job(image_limits_, context_);
+    FfmpegSource source(bytes_, format_, AVMEDIA_TYPE_VIDEO, job);
+    check_frame_size(source, job);
+    const Orientation orientation = orientation_of(source.stream());
+    const std::uint64_t packet_bytes = 2 * survey.largest_packet;  // and a decoder's copy
+    const std::uint64_t frame_bytes = reserve(job, source, orientation, places, packet_bytes);
+
+    FfmpegDecoder decoder(source, static_cast<std::int64_t>(limits_.max_frame_pixels));
+    DecodedVideo decoded;
+    decoded.format = format_;
+    read_frames(decoder, source, places, orientation, decoded.clip);
+    if (frames_seen_ == 0) throw_damaged(format_, "no frames");
+    if (frames_seen_ != survey.frames) return std::nullopt;
+    decoded.clip.seconds = survey.seconds;
+    decoded.clip.sample_fps =
+        static_cast<double>(places.size()) / static_cast<double>(survey.frames) * survey.rate;
+    decoded.lease = job.take_lease(frame_bytes);
+    return decoded;
+  }
+
+  // The bytes of the frames that will be kept.
+  static std::uint64_t reserve(DecodeJob& job, const FfmpegSource& source, Orientation orientation,
+                               std::span<const std::uint64_t> places, std::uint64_t packet_bytes) {
+    const auto width = static_cast<std::uint32_t>(source.stream().codecpar->width);
+    const auto height = static_cast<std::uint32_t>(source.stream().codecpar->height);
+    const std::uint64_t pixels = std::uint64_t{width} * height;
+    const bool is_turned = swaps_sides(orientation);
+    const MediaShape shape{.width = is_turned ? height : width,
+                           .height = is_turned ? width : height,
+                           .frames = places.size(),
+                           .work_pixels = pixels * (places.back() + 1)};
+    const std::uint64_t frame_bytes = 3 * pixels * places.size();
+    job.reserve_for(shape, frame_bytes,
+                    pixels * reference_frames * reference_pixel_bytes + packet_bytes);
+    return frame_bytes;
+  }
+
+  void read_frames(FfmpegDecoder& decoder, const FfmpegSource& source,
+                   std::span<const std::uint64_t> places, Orientation orientation,
+                   VideoClip& clip) {
+    std::optional<RgbConverter> converter;
+    std::optional<double> start;  // in ticks; as doubles no difference is too large
+    frames_seen_ = 0;
+    while (const AVFrame* frame = decoder.next()) {
+      check_frame(*frame, source, converter);
+      const bool is_timed = frame->best_effort_timestamp != AV_NOPTS_VALUE;
+      const auto time = static_cast<double>(frame->best_effort_timestamp);
+      if (!start && is_timed) start = time;
+      // A place may stand there twice when there are few frames.
+      while (clip.frames.size() < places.size() && places[clip.frames.size()] == frames_seen_) {
+        clip.frames.push_back(make_upright(converter->convert(*frame), orientation));
+        clip.timestamps.push_back(is_timed ? source.seconds_of(time - *start) : 0.0);
+      }
+      ++frames_seen_;
+    }
+  }
+
+  void check_frame(const AVFrame& frame, const FfmpegSource& source,
+                   std::optional<RgbConverter>& converter) const {
+    const AVCodecParameters& expected = *source.stream().codecpar;
+    if (frame.width != expected.width || frame.height != expected.height) {
+      throw_damaged(format_, "frames of several sizes");
+    }
+    if (!converter) converter.emplace(frame);
+    if (!converter->takes(frame)) throw_damaged(format_, "frames of several pixel formats");
+  }
+
+  std::span<const std::byte> bytes_;
+  const MediaFormat format_;
+  const VideoSampling& sampling_;
+  const VideoLimits& limits_;
+  const DecodeContext& context_;
+  const ImageLimits image_limits_;
+  std::uint64_t frames_seen_ = 0;
+};
+
+void check_video_format(MediaFormat format) {
+  if (is_decodable(format, Modality::video)) return;
+  throw Error(ErrorCode::unsupported_format,
+              std::string(to_string(format)) +
+                  " is not a supported video format (supported: mp4, quicktime, webm, avi, gif)");
+}
+
+}  // namespace
+
+DecodedVideo decode_video(std::span<const std::byte> bytes, const VideoSampling& sampling,
+                          const VideoLimits& limits, const DecodeContext& context) {
+  check_item_bytes(bytes, limits.max_item_bytes);
+  const MediaFormat format = sniff(bytes);
+  check_video_format(format);
+  if (format == MediaFormat::mp4 || format == MediaFormat::quicktime) {
+    check_iso_tables(bytes, format);
+  }
+  if (format == MediaFormat::webm) check_matroska_end(bytes);
+  try {
+    return VideoJob(bytes, format, sampling, limits, context).run();
+  } catch (const std::bad_alloc&) {
+    throw_out_of_memory();
+  }
+}
+
+PipelineVersion video_decoder_version() { return {"video", video_version}; }
+
+}  // namespace vitrove

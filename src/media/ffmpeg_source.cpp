@@ -1,0 +1,221 @@
+#include "media/ffmpeg_source.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <string>
+#include <vector>
+
+namespace vitrove {
+namespace {
+
+constexpr int io_buffer_bytes = 32 * 1024;
+constexpr int most_streams = 64;
+
+const char* demuxer_name(MediaFormat format) {
+  switch (format) {
+    case MediaFormat::mp4:
+    case MediaFormat::quicktime:
+      return "mov";
+    case MediaFormat::webm:
+      return "matroska";
+    case MediaFormat::avi:
+      return "avi";
+    case MediaFormat::gif:
+      return "gif";
+    case MediaFormat::wav:
+      return "wav";
+    case MediaFormat::mp3:
+      return "mp3";
+    case MediaFormat::flac:
+      return "flac";
+    default:
+      return "ogg";
+  }
+}
+
+// FFmpeg writes to standard error by default, and knows one level for the whole process.
+void be_quiet() {
+  static std::once_flag once;
+  std::call_once(once, [] { av_log_set_level(AV_LOG_QUIET); });
+}
+
+// What a container refers to outside itself stays there.
+int refuse_to_open(AVFormatContext*, AVIOContext**, const char*, int, AVDictionary**) {
+  return AVERROR(EACCES);
+}
+
+struct Options {
+  Options() = default;
+  ~Options() { av_dict_free(&entries); }
+  Options(const Options&) = delete;
+  Options& operator=(const Options&) = delete;
+  AVDictionary* entries = nullptr;
+};
+
+std::string_view name_of(AVMediaType kind) {
+  return kind == AVMEDIA_TYPE_VIDEO ? "video" : "sound";
+}
+
+}  // namespace
+
+const char* allowed_decoders() {
+  return "h264,hevc,libdav1d,libaom-av1,av1,vp8,vp9,mpeg4,mpeg1video,mpeg2video,h263,msmpeg4v3,"
+         "mjpeg,prores,png,gif,rawvideo,"
+         "pcm_u8,pcm_s8,pcm_s16le,pcm_s16be,pcm_s24le,pcm_s24be,pcm_s32le,pcm_s32be,pcm_f32le,"
+         "pcm_f32be,pcm_f64le,pcm_f64be,pcm_alaw,pcm_mulaw,"
+         "flac,alac,mp3float,mp3,aac,vorbis,opus,libopus";
+}
+
+FfmpegPacket make_packet() {
+  FfmpegPacket packet(av_packet_alloc());
+  if (!packet) throw std::bad_alloc();
+  return packet;
+}
+
+FfmpegFrame make_frame() {
+  FfmpegFrame frame(av_frame_alloc());
+  if (!frame) throw std::bad_alloc();
+  return frame;
+}
+
+void FfmpegSource::FreeIo::operator()(AVIOContext* io) const {
+  av_freep(&io->buffer);
+  avio_context_free(&io);
+}
+
+FfmpegSource::FfmpegSource(std::span<const std::byte> bytes, MediaFormat format, AVMediaType kind,
+                           const DecodeJob& job)
+    : bytes_(bytes), format_(format), job_(job) {
+  be_quiet();
+  auto* buffer = static_cast<unsigned char*>(av_malloc(io_buffer_bytes));
+  if (buffer == nullptr) throw std::bad_alloc();
+  io_.reset(avio_alloc_context(buffer, io_buffer_bytes, 0, this, read_bytes, nullptr, seek));
+  if (!io_) {
+    av_free(buffer);
+    throw std::bad_alloc();
+  }
+  open();
+  if (kind == AVMEDIA_TYPE_AUDIO) probe();
+  choose_stream(kind);
+}
+
+void FfmpegSource::open() {
+  AVFormatContext* context = avformat_alloc_context();
+  if (context == nullptr) throw std::bad_alloc();
+  context->pb = io_.get();
+  context->flags |= AVFMT_FLAG_CUSTOM_IO;
+  context->io_open = refuse_to_open;
+  context->max_streams = most_streams;
+  context->error_recognition = AV_EF_EXPLODE;
+  context->interrupt_callback = {must_stop, this};
+  Options options;
+  av_dict_set(&options.entries, "codec_whitelist", allowed_decoders(), 0);
+  av_dict_set(&options.entries, "protocol_whitelist", "", 0);
+  const AVInputFormat* demuxer = av_find_input_format(demuxer_name(format_));
+  if (demuxer == nullptr) {
+    avformat_free_context(context);
+    throw Error(
+        ErrorCode::unsupported_format,
+        std::string(to_string(format_)) + " cannot be decoded by the FFmpeg of this server");
+  }
+  // Frees the context when it fails.
+  const int status = avformat_open_input(&context, "", demuxer, &options.entries);
+  if (status < 0) throw_failure(status);
+  context_.reset(context);
+}
+
+// Some headers do not tell the rate of a sound, and then its first packets must. It is not done for
+// clips, whose headers tell enough: it would decode frames before anybody has checked their size.
+void FfmpegSource::probe() {
+  std::vector<AVDictionary*> options(context_->nb_streams);
+  for (AVDictionary*& entries : options) {
+    av_dict_set(&entries, "threads", "1", 0);
+    av_dict_set(&entries, "max_pixels", "1048576", 0);
+  }
+  const int found = avformat_find_stream_info(context_.get(), options.data());
+  for (AVDictionary*& entries : options) av_dict_free(&entries);
+  if (found < 0) throw_failure(found);
+}
+
+void FfmpegSource::choose_stream(AVMediaType kind) {
+  const int index = av_find_best_stream(context_.get(), kind, -1, -1, nullptr, 0);
+  if (index >= 0) stream_ = context_->streams[index];
+  // The picture on the cover of a song is no clip.
+  if (stream_ == nullptr || (stream_->disposition & AV_DISPOSITION_ATTACHED_PIC) != 0) {
+    throw Error(ErrorCode::invalid_argument, "the " + std::string(to_string(format_)) +
+                                                 " file holds no " + std::string(name_of(kind)));
+  }
+  for (unsigned i = 0; i < context_->nb_streams; ++i) {
+    AVStream* other = context_->streams[i];
+    if (other != stream_) other->discard = AVDISCARD_ALL;
+  }
+}
+
+double FfmpegSource::declared_seconds() const {
+  if (stream_->duration != AV_NOPTS_VALUE && stream_->duration > 0 &&
+      context_->duration_estimation_method != AVFMT_DURATION_FROM_BITRATE) {
+    return seconds_of(stream_->duration);
+  }
+  return 0;
+}
+
+double FfmpegSource::declared_rate() const {
+  const AVRational rate = stream_->avg_frame_rate;
+  return rate.num > 0 && rate.den > 0 ? av_q2d(rate) : 0;
+}
+
+bool FfmpegSource::read(AVPacket& packet) {
+  for (;;) {
+    job_.check_time();
+    av_packet_unref(&packet);
+    const int status = av_read_frame(context_.get(), &packet);
+    if (status == AVERROR_EOF) return false;
+    if (status < 0) throw_failure(status);
+    if (packet.stream_index != stream_->index) continue;
+    if ((packet.flags & AV_PKT_FLAG_CORRUPT) != 0) throw_damaged(format_, "a packet is cut");
+    return true;
+  }
+}
+
+void FfmpegSource::throw_failure(int status) const {
+  job_.check_time();
+  if (status == AVERROR(ENOMEM)) throw std::bad_alloc();
+  if (status == AVERROR_PATCHWELCOME || status == AVERROR_DECODER_NOT_FOUND) {
+    throw Error(ErrorCode::unsupported_format,
+                "this kind of " + std::string(to_string(format_)) + " is not supported");
+  }
+  char text[AV_ERROR_MAX_STRING_SIZE] = {};
+  av_strerror(status, text, sizeof text);
+  throw_damaged(format_, text);
+}
+
+int FfmpegSource::read_bytes(void* self, std::uint8_t* to, int size) {
+  auto& source = *static_cast<FfmpegSource*>(self);
+  if (source.job_.must_stop()) return AVERROR_EXIT;
+  const auto rest = source.bytes_.subspan(source.at_);
+  if (rest.empty()) return AVERROR_EOF;
+  const std::size_t count = std::min(static_cast<std::size_t>(size), rest.size());
+  std::memcpy(to, rest.data(), count);
+  source.at_ += count;
+  return static_cast<int>(count);
+}
+
+std::int64_t FfmpegSource::seek(void* self, std::int64_t offset, int whence) {
+  auto& source = *static_cast<FfmpegSource*>(self);
+  const auto size = static_cast<std::int64_t>(source.bytes_.size());
+  whence &= ~AVSEEK_FORCE;
+  if (whence == AVSEEK_SIZE) return size;
+  if (whence == SEEK_CUR) offset += static_cast<std::int64_t>(source.at_);
+  if (whence == SEEK_END) offset += size;
+  if (offset < 0 || offset > size) return AVERROR(EINVAL);
+  source.at_ = static_cast<std::size_t>(offset);
+  return offset;
+}
+
+int FfmpegSource::must_stop(void* self) {
+  return static_cast<FfmpegSource*>(self)->job_.must_stop() ? 1 : 0;
+}
+
+}  // namespace vitrove

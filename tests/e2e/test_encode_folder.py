@@ -1,0 +1,132 @@
+"""`vitrove encode FOLDER`: what people see while it runs, and at the end."""
+
+import json
+import os
+import pty
+import subprocess
+
+import pytest
+
+from clips import clip, wav
+from pixels import STUB_BY_SIZE
+from support import VITROVE, encoded, picture, png, run_cli, seconds
+
+GOOD = {"clip.mp4": clip("h264.mp4"), "photo.jpg": encoded(picture(1), "JPEG"),
+        "deep/sound.wav": clip("plain.wav"), "deep/picture.png": png(2)}
+# Name -> (content, the code and a part of the reason).
+BAD = {
+    "cut.png": (png(3)[:-40], "invalid_argument", "the png file is damaged or incomplete"),
+    "deep/empty.png": (b"", "invalid_argument", "empty"),
+    "notes.txt": (b"not a picture\n", "unsupported_format", "text"),
+    "half.mp4": (clip("h264.mp4")[:1500], "invalid_argument", "damaged or incomplete"),
+    "nan.wav": (wav([0.0, float("nan")]), "invalid_argument", "no finite numbers"),
+    "large.png": (png(4, 400, 400), "too_large", "limit of 90000 pixels"),
+}
+OPTIONS = ["--encoder", STUB_BY_SIZE, "--store", "none", "--max-image-pixels", "90000"]
+SUMMARY = f"{len(GOOD) + len(BAD)} files: {len(GOOD)} encoded, 0 hits"
+
+
+def write(folder, files):
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write(tmp_path / "media", GOOD | {name: bad[0] for name, bad in BAD.items()})
+
+
+def check_summary(text, folder):
+    lines = text.splitlines()
+    for name in GOOD:
+        row = next(line for line in lines if line.startswith(f"{folder}/{name} "))
+        assert "encoded" in row and "vt1-" in row
+    for name, (_, code, reason) in BAD.items():
+        row = next(line for line in lines if line.startswith(f"{folder}/{name} "))
+        assert code in row and reason in row, row
+    assert lines[-1].startswith(SUMMARY)
+    assert lines[-1].endswith(f"{len(BAD)} refused")
+
+
+def test_the_summary_names_what_was_refused_and_why(folder):
+    result = run_cli("encode", folder, *OPTIONS)
+    assert result.returncode == 5, result.stderr
+    check_summary(result.stdout, folder)
+
+
+def test_a_server_gives_the_same_reasons(start, folder):
+    server = start("--max-image-pixels", "90000", encoder=STUB_BY_SIZE)
+    result = run_cli("encode", folder, "--server", f"http://127.0.0.1:{server.port}")
+    assert result.returncode == 5, result.stderr
+    check_summary(result.stdout, folder)
+
+
+def test_without_a_terminal_progress_is_plain_lines(folder):
+    result = run_cli("encode", folder, *OPTIONS)
+    lines = result.stderr.splitlines()
+    total = len(GOOD) + len(BAD)
+    assert f"{total} of {total} done" in lines
+    assert len([line for line in lines if line.endswith(" done")]) >= 5
+    assert "\033" not in result.stderr and "\r" not in result.stderr
+
+
+def on_a_terminal(*arguments):
+    """What it writes to a terminal, and what to a file."""
+    ours, theirs = pty.openpty()
+    try:
+        process = subprocess.Popen([str(VITROVE), *map(str, arguments)], stdout=subprocess.PIPE,
+                                   stderr=theirs, stdin=subprocess.DEVNULL)
+        os.close(theirs)
+        seen = b""
+        while True:
+            try:
+                piece = os.read(ours, 65536)
+            except OSError:  # how a terminal without its other side ends
+                break
+            if not piece:
+                break
+            seen += piece
+        out = process.stdout.read().decode()
+        process.stdout.close()
+        assert process.wait(seconds(60)) in (0, 5)
+        return seen.decode(), out
+    finally:
+        os.close(ours)
+
+
+def test_on_a_terminal_progress_is_a_bar_that_goes_away(folder):
+    seen, out = on_a_terminal("encode", folder, *OPTIONS)
+    total = len(GOOD) + len(BAD)
+    for done in range(1, total + 1):
+        assert f"] {done}/{total} " in seen
+    assert f"[{'=' * 30}] {total}/{total}" in seen
+    assert seen.endswith("\r\033[K")
+    check_summary(out, folder)
+
+
+def test_scripts_get_neither(folder):
+    result = run_cli("encode", folder, *OPTIONS, "--json")
+    facts = {json.loads(line)["file"]: json.loads(line) for line in result.stdout.splitlines()}
+    assert len(facts) == len(GOOD) + len(BAD)
+    for name, (_, code, reason) in BAD.items():
+        error = facts[f"{folder}/{name}"]["error"]
+        assert error["code"] == code and reason in error["message"]
+    assert "done" not in result.stderr
+    seen, _ = on_a_terminal("encode", folder, *OPTIONS, "--json")
+    assert "[=" not in seen
+
+
+def test_a_name_cannot_steer_the_terminal(tmp_path):
+    write(tmp_path / "media", {"a\033[2Jb\n.png": png(5), "c\033]0;d\007.png": b"none"})
+    seen, out = on_a_terminal("encode", tmp_path / "media", *OPTIONS)
+    assert "\033[2J" not in seen + out and "\033]" not in seen + out
+    assert "a?[2Jb?.png" in out and "c?]0;d?.png" in out
+
+
+def test_a_folder_of_nothing_is_no_error(tmp_path):
+    result = run_cli("encode", tmp_path, *OPTIONS)
+    assert result.returncode == 0
+    assert "0 files" in result.stdout

@@ -1,0 +1,106 @@
+// What a claim keeper does when its store takes claims back slowly.
+#include "cache/claim_keeper.h"
+
+#include "support.h"
+
+namespace vitrove::testing {
+namespace {
+
+// Remembers the order of calls. The first release stands at the gate.
+class SlowToRelease final : public EmbeddingStore {
+ public:
+  std::string_view name() const override { return "slow"; }
+  StoreCapabilities capabilities() const override { return {}; }
+  StoreHealth health() const override { return {}; }
+  std::vector<StoreResult> batch_is_exist(std::span<const EmbeddingKey> keys,
+                                          const StoreContext&) override {
+    return std::vector<StoreResult>(keys.size());
+  }
+  std::vector<StoreResult> batch_get_into_multi_buffers(std::span<const EmbeddingKey> keys,
+                                                        std::span<const MutableBufferList>,
+                                                        const StoreContext&) override {
+    return std::vector<StoreResult>(keys.size());
+  }
+  std::vector<StoreResult> batch_put_from_multi_buffers(std::span<const EmbeddingKey> keys,
+                                                        std::span<const ConstBufferList>, PutMode,
+                                                        const StoreContext&) override {
+    return std::vector<StoreResult>(keys.size());
+  }
+  StoreResult renew(const EmbeddingKey&, const ClaimToken&, std::chrono::milliseconds,
+                    const StoreContext&) override {
+    note('n');
+    return {StoreStatus::ok};
+  }
+  StoreResult release(const EmbeddingKey&, const ClaimToken&, ClaimOutcome,
+                      const StoreContext&) override {
+    note('r');
+    gate_.pass();
+    return {StoreStatus::ok};
+  }
+
+  Gate& gate() { return gate_; }
+  std::string calls() const {
+    std::lock_guard lock(mutex_);
+    return calls_;
+  }
+
+ private:
+  void note(char call) {
+    std::lock_guard lock(mutex_);
+    calls_ += call;
+  }
+
+  Gate gate_{false};
+  mutable std::mutex mutex_;
+  std::string calls_;
+};
+
+class Keeper : public ::testing::Test {
+ protected:
+  ClaimHold hold(ClaimKeeper& keeper, int number) {
+    return keeper.hold({picture(number).key(), sha256("model"), 0, tier_, {}});
+  }
+  // The keeper's thread is in a call that does not come back before the gate is opened.
+  void keep_busy(ClaimKeeper& keeper) {
+    hold(keeper, 0).let_go();
+    ASSERT_TRUE(store_->gate().wait_for_waiting(1));
+  }
+
+  std::shared_ptr<SlowToRelease> store_ = std::make_shared<SlowToRelease>();
+  std::shared_ptr<Tier> tier_ = std::make_shared<Tier>(store_, "slow", TierOptions{});
+};
+
+TEST_F(Keeper, RenewsBeforeItReleases) {
+  ClaimKeeper keeper(3s, patience);
+  keep_busy(keeper);
+  const ClaimHold held = hold(keeper, 1);
+  const auto due = Clock::now() + 1s;
+  for (int number = 2; number < 10; ++number) hold(keeper, number).let_go();
+  ASSERT_TRUE(eventually([&] { return Clock::now() > due; }));
+  store_->gate().open();
+  ASSERT_TRUE(eventually([&] { return store_->calls().size() >= 2; }));
+  EXPECT_EQ(store_->calls().substr(0, 2), "rn");
+}
+
+TEST_F(Keeper, ForgetsWhatHasEndedByItself) {
+  ClaimKeeper keeper(50ms, patience);
+  keep_busy(keeper);
+  for (int number = 1; number < 10; ++number) hold(keeper, number).let_go();
+  const auto over = Clock::now() + 50ms;
+  ASSERT_TRUE(eventually([&] { return Clock::now() > over; }));
+  store_->gate().open();
+  EXPECT_TRUE(keeper.wait_idle(Clock::now() + patience));
+  EXPECT_EQ(store_->calls(), "r");
+}
+
+TEST_F(Keeper, RemembersSoManyAndNoMore) {
+  ClaimKeeper keeper(1h, patience);
+  keep_busy(keeper);
+  for (int number = 1; number < 6000; ++number) hold(keeper, number).let_go();
+  store_->gate().open();
+  EXPECT_TRUE(keeper.wait_idle(Clock::now() + patience));
+  EXPECT_EQ(store_->calls().size(), 1U + 4096U);
+}
+
+}  // namespace
+}  // namespace vitrove::testing

@@ -1,0 +1,150 @@
+// Preprocessing equals Hugging Face's: tensors, grids and token counts that its own processors
+// made.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <numeric>
+
+#include "parity_fixtures.h"
+#include "preprocess/resize.h"
+
+namespace vitrove::test {
+namespace {
+
+constexpr double pixel_tolerance = 1e-5;
+constexpr double log_mel_tolerance = 1e-4;
+
+const ParityFixtures& fixtures() {
+  static const ParityFixtures all;
+  return all;
+}
+
+PreprocessedItem item_of(const Preprocessor& preprocessor, const nlohmann::json& fixture) {
+  const auto modality = parse_modality(fixture.at("modality").get<std::string>());
+  const ResolvedParams params = preprocessor.resolve(modality.value(), fixture.at("kwargs").dump());
+  const auto& input = fixture.at("input");
+  switch (modality.value()) {
+    case Modality::video:
+      return preprocessor.run_video(clip_of(input, preprocessor.video_sampling(params)), params);
+    case Modality::audio:
+      return preprocessor.run_audio(sound_of(input, preprocessor.audio_rate(params)), params);
+    case Modality::image:
+      break;
+  }
+  return preprocessor.run(picture_of(input), params);
+}
+
+// The largest difference of a value that is kept.
+double worst_difference(const nlohmann::json& expected, std::span<const float> values) {
+  double worst = 0;
+  fixtures().each_value(expected, values.size(), [&](std::size_t place, float value) {
+    const double difference = std::abs(double{values[place]} - double{value});
+    if (!(difference <= worst)) worst = difference;
+  });
+  return worst;
+}
+
+// Sums of equal parts, the first ones longer by one where they do not come out even.
+void expect_sums(const nlohmann::json& sums, std::span<const float> values, double tolerance) {
+  const std::size_t parts = sums.size();
+  const std::size_t all = values.size();
+  for (std::size_t i = 0; i < parts; ++i) {
+    const std::size_t length = all / parts + (i < all % parts ? 1 : 0);
+    const auto part = values.first(length);
+    values = values.subspan(length);
+    const double sum = std::accumulate(part.begin(), part.end(), 0.0);
+    EXPECT_NEAR(sum, sums.at(i).get<double>(), tolerance * static_cast<double>(length));
+  }
+}
+
+void expect_side(const nlohmann::json& fixture, const PreprocessedItem& item) {
+  if (fixture.contains("grid")) {
+    ASSERT_TRUE(item.grid.has_value());
+    EXPECT_EQ((std::vector<std::uint32_t>{item.grid->t, item.grid->h, item.grid->w}),
+              fixture.at("grid").get<std::vector<std::uint32_t>>());
+  }
+  if (fixture.contains("tokens")) {
+    EXPECT_EQ(item.tokens, fixture.at("tokens").get<std::uint32_t>());
+  }
+  if (!fixture.contains("timestamps")) return;
+  const auto times = fixture.at("timestamps").get<std::vector<double>>();
+  ASSERT_EQ(item.side.timestamps.size(), times.size());
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    EXPECT_NEAR(item.side.timestamps[i], times[i], 1e-6);
+  }
+  EXPECT_NEAR(item.side.seconds_per_grid.value_or(0), fixture.at("seconds_per_grid"), 1e-9);
+}
+
+void expect_mask(const nlohmann::json& mask, const PreprocessedItem& item) {
+  ASSERT_EQ(item.tensors.size(), 2u);
+  const Tensor& tensor = item.tensors[1];
+  EXPECT_EQ(tensor.name, mask.at("name"));
+  const auto& values = std::get<std::vector<std::int64_t>>(tensor.data);
+  const auto ones = mask.at("ones").get<std::ptrdiff_t>();
+  ASSERT_EQ(values.size(), mask.at("size"));
+  EXPECT_TRUE(std::all_of(values.begin(), values.begin() + ones, [](auto v) { return v == 1; }));
+  EXPECT_TRUE(std::all_of(values.begin() + ones, values.end(), [](auto v) { return v == 0; }));
+}
+
+TEST(Parity, EveryFixtureEqualsTheReference) {
+  std::map<std::string, std::pair<int, double>> worst_of;
+  ASSERT_GE(fixtures().all().size(), 40u);
+  for (const auto& fixture : fixtures().all()) {
+    SCOPED_TRACE(fixture.at("name"));
+    const auto preprocessor = fixtures().preprocessor_of(fixture);
+    const PreprocessedItem item = item_of(*preprocessor, fixture);
+    const auto& expected = fixture.at("tensors").at(0);
+    const Tensor& tensor = item.primary();
+    EXPECT_EQ(tensor.name, expected.at("name"));
+    ASSERT_EQ(tensor.shape, expected.at("shape").get<std::vector<std::int64_t>>());
+    const double tolerance = item.modality == Modality::audio ? log_mel_tolerance : pixel_tolerance;
+    const double worst = worst_difference(expected, tensor.floats());
+    EXPECT_LE(worst, tolerance);
+    if (expected.contains("sums")) expect_sums(expected.at("sums"), tensor.floats(), tolerance);
+    expect_side(fixture, item);
+    if (fixture.contains("mask")) expect_mask(fixture.at("mask"), item);
+    const std::string rounding = fixture.at("kwargs").value("resize_rounding", "");
+    auto& [count, largest] = worst_of[std::string(preprocessor->family()) + ' ' +
+                                      std::string(to_string(item.modality)) + ' ' + rounding];
+    ++count;
+    largest = std::max(largest, worst);
+  }
+  // The table in docs/media.md.
+  for (const auto& [what, figures] : worst_of) {
+    std::printf("[ parity   ] %-28s %3d inputs, largest difference %.1e\n", what.c_str(),
+                figures.first, figures.second);
+  }
+}
+
+TEST(Parity, ResizedBytesAreThoseOfThePinnedPillow) {
+  int count = 0;
+  for (const auto& fixture : fixtures().all()) {
+    if (!fixture.contains("resized")) continue;
+    SCOPED_TRACE(fixture.at("name"));
+    const auto& resized = fixture.at("resized");
+    const Size size{number(resized.at("size"), 0), number(resized.at("size"), 1)};
+    const auto filter = static_cast<Resampling>(resized.at("resample").get<int>());
+    const RgbImage out = resize(picture_of(fixture.at("input")), size, filter);
+    EXPECT_EQ(crc_text(std::span<const std::uint8_t>(out.pixels)), resized.at("crc32"));
+    ++count;
+  }
+  EXPECT_GE(count, 40);
+}
+
+TEST(Parity, NoFamilyIsWithoutFixtures) {
+  std::map<std::string, int> count;
+  for (const auto& fixture : fixtures().all()) {
+    const std::string family(fixtures().preprocessor_of(fixture)->family());
+    ++count[family + ' ' + fixture.at("modality").get<std::string>()];
+  }
+  for (const char* what :
+       {"clip image", "siglip image", "vit image", "deit image", "bit image", "convnext image",
+        "efficientnet image", "qwen2_vl image", "qwen2_vl video", "qwen3_vl image",
+        "qwen3_vl video", "whisper audio", "qwen2_audio audio"}) {
+    EXPECT_GE(count[what], 2) << what;
+  }
+}
+
+}  // namespace
+}  // namespace vitrove::test
