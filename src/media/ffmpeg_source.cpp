@@ -36,9 +36,16 @@ const char* demuxer_name(MediaFormat format) {
 }
 
 // FFmpeg writes to standard error by default, and knows one level for the whole process.
-void be_quiet() {
+// More than any table or frame within our limits takes. What asks for more is damaged or means
+// harm, and asks before anything of it can be counted.
+constexpr std::size_t largest_allocation = std::size_t{256} << 20;
+
+void set_up_once() {
   static std::once_flag once;
-  std::call_once(once, [] { av_log_set_level(AV_LOG_QUIET); });
+  std::call_once(once, [] {
+    av_log_set_level(AV_LOG_QUIET);
+    av_max_alloc(largest_allocation);
+  });
 }
 
 // What a container refers to outside itself stays there.
@@ -97,7 +104,7 @@ void FfmpegSource::FreeIo::operator()(AVIOContext* io) const {
 FfmpegSource::FfmpegSource(std::span<const std::byte> bytes, MediaFormat format, AVMediaType kind,
                            const DecodeJob& job)
     : bytes_(bytes), format_(format), job_(job) {
-  be_quiet();
+  set_up_once();
   auto* buffer = static_cast<unsigned char*>(av_malloc(io_buffer_bytes));
   if (buffer == nullptr) throw std::bad_alloc();
   io_.reset(avio_alloc_context(buffer, io_buffer_bytes, 0, this, read_bytes, nullptr, seek));

@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::uint64_t beyond_all = std::uint64_t{1} << 62;  // more is not told apart
 constexpr int deepest_picture = 8;                            // pictures made of pictures
+// Items, extents, properties and references in all: a picture of gigapixels in tiles has a tenth.
+constexpr std::size_t most_entries = 200'000;
 
 std::uint64_t sum(std::uint64_t a, std::uint64_t b) { return std::min(beyond_all, a + b); }
 
@@ -77,6 +79,10 @@ class HeifItems {
 
   HeifClaims claims() {
     HeifClaims claims;
+    if (entries_ > most_entries) {
+      claims.work_pixels = beyond_all;
+      return claims;
+    }
     for (auto& [id, item] : items_) {
       for (const Extent& extent : item.extents)
         claims.item_bytes = sum(claims.item_bytes, length_of(extent));
@@ -92,6 +98,9 @@ class HeifItems {
   }
 
  private:
+  // Counts can be claimed that take no bytes, and entries take more memory than file.
+  bool may_note_one() { return ++entries_ <= most_entries; }
+
   void read_meta(std::span<const std::byte> rest) {
     while (const auto box = take_box(rest)) {
       if (box->type == "idat") item_data_ = box->body;
@@ -107,6 +116,7 @@ class HeifItems {
       if (box->type != "ipco") continue;
       auto inside = box->body;
       while (const auto property = take_box(inside)) {
+        if (!may_note_one()) return;
         configurations_.push_back(configuration_of(*property));
       }
     }
@@ -118,8 +128,10 @@ class HeifItems {
     const std::size_t index_bytes = (head.flags & 1) != 0 ? 2 : 1;
     const std::uint64_t index_mask = index_bytes == 2 ? 0x7fff : 0x7f;
     for (std::uint64_t entries = reader.take(4); entries > 0 && !reader.is_empty(); --entries) {
+      if (!may_note_one()) return;
       Item& item = items_[reader.take(head.version < 1 ? 2 : 4)];
       for (std::uint64_t count = reader.take(1); count > 0 && !reader.is_empty(); --count) {
+        if (!may_note_one()) return;
         item.properties.push_back(reader.take(index_bytes) & index_mask);
       }
     }
@@ -135,6 +147,7 @@ class HeifItems {
       BoxReader ids(box->body);
       std::uint64_t user = ids.take(id_bytes);
       for (std::uint64_t count = ids.take(2); count > 0 && !ids.is_empty(); --count) {
+        if (!may_note_one()) return;
         std::uint64_t used = ids.take(id_bytes);
         // An auxiliary picture, such as the alpha of another, names the one it belongs to.
         if (box->type == "auxl") {
@@ -156,11 +169,13 @@ class HeifItems {
     const std::size_t index_bytes = head.version == 0 ? 0 : sizes & 15;
     const std::size_t id_bytes = head.version < 2 ? 2 : 4;
     for (std::uint64_t items = reader.take(id_bytes); items > 0 && !reader.is_empty(); --items) {
+      if (!may_note_one()) return;
       Item& item = items_[reader.take(id_bytes)];
       const std::uint64_t method = head.version == 0 ? 0 : reader.take(2) & 15;
       reader.skip(2);
       const std::uint64_t base = reader.take(base_bytes);
       for (std::uint64_t count = reader.take(2); count > 0 && !reader.is_empty(); --count) {
+        if (!may_note_one()) return;
         reader.skip(index_bytes);
         const std::uint64_t offset = base + reader.take(offset_bytes);
         item.extents.push_back({method == 1, offset, reader.take(length_bytes)});
@@ -219,6 +234,7 @@ class HeifItems {
     return work;
   }
 
+  std::size_t entries_ = 0;
   const std::span<const std::byte> file_;
   std::span<const std::byte> item_data_;
   std::map<std::uint64_t, Item> items_;

@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::uint64_t most_samples = 4'000'000;  // over all tracks; hours of film and sound
 constexpr int deepest = 8;
+constexpr std::uint64_t sound = 0x736f756e;  // "soun"
+constexpr std::uint64_t video = 0x76696465;  // "vide"
 
 bool holds_boxes(std::string_view type) {
   constexpr std::string_view containers[] = {"moov", "trak", "mdia", "minf", "stbl",
@@ -29,10 +31,11 @@ class ClaimCounter {
         throw Error(ErrorCode::unsupported_format,
                     "compressed quicktime headers are not supported");
       }
-      if (box->type == "trak") track_ = {};
+      if (box->type == "trak") add_track();
       note(*box);
       if (depth < deepest && holds_boxes(box->type)) walk(box->body, depth + 1);
-      if (box->type == "stbl" || box->type == "trak") add_track();
+      if (box->type == "stbl") add_table();
+      if (box->type == "trak") add_track();
     }
   }
 
@@ -41,25 +44,58 @@ class ClaimCounter {
     bool is_sound = false;
     bool has_unit_ticks = false;  // one entry of time to sample, of one tick each
     std::uint64_t samples = 0;
+    std::uint64_t chunks = 0;
+    std::uint64_t edits = 0;
+    std::uint64_t entries = 0;                   // of the tables so far
+    std::span<const std::byte> samples_a_chunk;  // the body of an stsc box
   };
 
   void note(const IsoBox& box) {
     if (box.type == "hdlr") {
-      track_.is_sound = read_be(box.body, 8, 4) == 0x736f756e;  // "soun"
+      // QuickTime has another one, about where the data lies.
+      const std::uint64_t what = read_be(box.body, 8, 4);
+      if (what == sound || what == video) track_.is_sound = what == sound;
     } else if (box.type == "stts") {
       track_.has_unit_ticks = read_be(box.body, 4, 4) == 1 && read_be(box.body, 12, 4) == 1;
     } else if (box.type == "stsz" || box.type == "stz2") {
       track_.samples = std::max(track_.samples, read_be(box.body, 8, 4));
+    } else if (box.type == "stco" || box.type == "co64") {
+      const std::size_t bytes = box.type == "stco" ? 4 : 8;
+      track_.chunks = std::min<std::uint64_t>(read_be(box.body, 4, 4), box.body.size() / bytes);
+    } else if (box.type == "stsc") {
+      track_.samples_a_chunk = box.body;
+    } else if (box.type == "elst") {
+      track_.edits = std::min<std::uint64_t>(read_be(box.body, 4, 4), box.body.size() / 12);
     } else if (box.type == "trun") {
       add(read_be(box.body, 4, 4));
     }
   }
 
-  // Of plain PCM every sample of sound is one, and the demuxer works in chunks.
-  void add_track() {
+  // What the demuxer keeps: an entry a sample, and all of them again for each edit.
+  void add_table() {
     const bool is_plain_sound = track_.is_sound && track_.has_unit_ticks;
-    if (!is_plain_sound) add(track_.samples);
+    track_.entries += is_plain_sound ? pieces_of_chunks() : track_.samples;
     track_.samples = 0;
+    track_.chunks = 0;
+  }
+  void add_track() {
+    add(std::max<std::uint64_t>(1, track_.edits) * std::min(track_.entries, most_samples + 1));
+    track_ = {};
+  }
+
+  // Of plain PCM every sample of sound is one, and the demuxer takes 1024 at a time.
+  std::uint64_t pieces_of_chunks() const {
+    const auto table = track_.samples_a_chunk;
+    const std::uint64_t runs = std::min<std::uint64_t>(read_be(table, 4, 4), table.size() / 12);
+    std::uint64_t pieces = 0;
+    for (std::uint64_t run = 0; run < runs && pieces <= most_samples; ++run) {
+      const std::size_t at = 8 + 12 * run;
+      const std::uint64_t first = read_be(table, at, 4);
+      const std::uint64_t end = run + 1 < runs ? read_be(table, at + 12, 4) : track_.chunks + 1;
+      const std::uint64_t last = std::min(end, track_.chunks + 1);
+      if (first < last) pieces += (last - first) * ((read_be(table, at + 4, 4) + 1023) / 1024);
+    }
+    return pieces;
   }
 
   void add(std::uint64_t samples) {

@@ -80,7 +80,7 @@ def export_graph(source, module, output, directory):
         # Towers compare shapes that the graph fixes anyway; the check shows whether the graph is right.
         warnings.simplefilter("ignore", torch.jit.TracerWarning)
         exported = Path(scratch) / GRAPH
-        torch.onnx.export(module, tuple(torch.from_numpy(array) for array in inputs.values()), exported,
+        torch.onnx.export(module, tuple(torch.from_numpy(array) for array in inputs.values()), str(exported),
                           input_names=list(inputs), output_names=[output], opset_version=OPSET,
                           dynamic_axes=open_axes(inputs, output, is_packed), dynamo=False)
         row_shape = reference_rows(source, features, grids).shape[1:]

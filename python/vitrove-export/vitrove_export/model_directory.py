@@ -65,7 +65,8 @@ def write_graph(exported, directory, output, shape):
     declared = next(value for value in model.graph.output if value.name == output)
     elements = declared.type.tensor_type.elem_type
     declared.CopyFrom(onnx.helper.make_tensor_value_info(output, elements, shape))
-    if model.ByteSize() <= LARGEST_SINGLE_FILE:
+    # Not ByteSize(): that serializes, which a message of more than 2 GiB does not survive.
+    if sum(len(tensor.raw_data) for tensor in model.graph.initializer) <= LARGEST_SINGLE_FILE:
         onnx.save_model(model, directory / GRAPH)
         return
     onnx.save_model(model, directory / GRAPH, save_as_external_data=True, all_tensors_to_one_file=True,

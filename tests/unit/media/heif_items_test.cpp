@@ -52,6 +52,15 @@ std::string made_of(unsigned user, const std::vector<unsigned>& items, const cha
   return box(kind, body);
 }
 
+// With numbers of no bytes, 65535 extents take six.
+TEST(HeifItems, EntriesThatTakeNoBytesAreNotAllKept) {
+  std::string locations = std::string(4, '\0') + u16(0) + u16(60'000);
+  for (unsigned item = 0; item < 60'000; ++item) locations += u16(item) + u16(0) + u16(65'535);
+  const std::string file =
+      box("ftyp", "avif") + box("meta", std::string(4, '\0') + box("iloc", locations));
+  EXPECT_GT(heif_claims(to_bytes(file)).work_pixels, std::uint64_t{1} << 60) << "refused";
+}
+
 // The item moves when the box is put in, so its data is elsewhere; the configuration still tells.
 TEST(HeifItems, ATileCountsAsOftenAsItIsUsed) {
   const Bytes bytes = with_references("upright.heic", made_of(2, std::vector<unsigned>(1000, 1)));
