@@ -12,6 +12,8 @@ each=$((seconds / ${#targets[@]}))
 [ "$each" -ge 1 ] || each=1
 echo "fuzzing ${#targets[@]} targets, $each s each, $jobs side by side"
 
+export LSAN_OPTIONS=suppressions=$PWD/scripts/lsan.supp
+
 fuzz_one() {
   local target=$1 each=$2 name
   name=$(basename "$target")

@@ -1,6 +1,7 @@
 #include "media/rgb_converter.h"
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 
 #include "media/composite.h"
@@ -13,6 +14,15 @@ extern "C" {
 namespace vitrove {
 namespace {
 
+// Decoders hand on what stands in the stream, which need not be a value of its type.
+template <typename Enum>
+int as_number(const Enum& value) {
+  static_assert(sizeof(Enum) == sizeof(int));
+  int number = 0;
+  std::memcpy(&number, &value, sizeof number);
+  return number;
+}
+
 // The same bytes on every CPU.
 constexpr int scaler_flags = SWS_BILINEAR | SWS_ACCURATE_RND | SWS_BITEXACT | SWS_FULL_CHR_H_INT;
 
@@ -24,7 +34,7 @@ bool has_alpha(int format) {
 bool is_full_range(const AVFrame& frame) {
   const bool is_jpeg = frame.format == AV_PIX_FMT_YUVJ420P || frame.format == AV_PIX_FMT_YUVJ422P ||
                        frame.format == AV_PIX_FMT_YUVJ444P;
-  return is_jpeg || frame.color_range == AVCOL_RANGE_JPEG;
+  return is_jpeg || as_number(frame.color_range) == AVCOL_RANGE_JPEG;
 }
 
 }  // namespace
@@ -44,7 +54,7 @@ RgbConverter::RgbConverter(const AVFrame& first)
   }
   // Refused for pixels that are RGB already, which need none of it.
   constexpr int one = 1 << 16;
-  sws_setColorspaceDetails(scaler_.get(), sws_getCoefficients(first.colorspace),
+  sws_setColorspaceDetails(scaler_.get(), sws_getCoefficients(as_number(first.colorspace)),
                            is_full_range(first) ? 1 : 0, sws_getCoefficients(SWS_CS_DEFAULT), 1, 0,
                            one, one);
   buffer_->width = width_;
