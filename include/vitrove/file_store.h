@@ -12,7 +12,7 @@
 // process was on this host, and is gone), and those older than `temporary_age` of writers that have
 // not shown themselves for five minutes; until then, what was really written of them counts.
 // Without `fsync` a power cut may leave a file of the right length with wrong bytes: readers find
-// that by the checksum. Anything but a regular file in a value's place is `io_error`; a put removes
+// that by the checksum. Anything but a regular file in a value's place is `conflict`; a put removes
 // it when it can. Files whose names are not ours are never touched, and not counted.
 //
 // Capacity: counted is each file's size rounded up to 4 KiB, or what the file system has allocated

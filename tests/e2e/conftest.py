@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 import namespaces as how_to  # noqa: E402
 import support  # noqa: E402
 from bystander import Bystander  # noqa: E402
+from local_files import allowed_folder  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +37,18 @@ def start_shared(tmp_path_factory):
     servers = support.Servers(tmp_path_factory.mktemp("shared"))
     yield servers
     servers.finish()
+
+
+@pytest.fixture(scope="module")
+def vit(start_shared):
+    """A server with a real, tiny network."""
+    return start_shared(encoder=support.TINY_VIT)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A folder that a server may read, with things around it that it may not."""
+    return allowed_folder(tmp_path_factory.mktemp("files"))
 
 
 @pytest.fixture(autouse=True)

@@ -9,18 +9,12 @@ import pytest
 
 import odd_media
 import origin as faults
-from local_files import allowed_folder
 from origin import Origin, content
 from raw_http import RawClient
 from support import MEMORY_FACTOR, data_url, in_time, png, png_url, seconds, wait_until
 
 MIB = 1 << 20
 FLAT = 64 * MIB * MEMORY_FACTOR
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    return allowed_folder(tmp_path_factory.mktemp("files"))
 
 
 CAP = 2 * MIB

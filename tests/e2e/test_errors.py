@@ -8,7 +8,7 @@ import pytest
 
 import odd_media
 import origin as faults
-from local_files import FILE_URLS, allowed_folder
+from local_files import FILE_URLS
 from origin import Origin, content, redirect
 from support import (STUB, Client, check_error_body, data_url, encoded, error_replies, picture, png,
                      png_url, run_cli)
@@ -17,11 +17,6 @@ from support import (STUB, Client, check_error_body, data_url, encoded, error_re
 @pytest.fixture(scope="module")
 def server(start_shared):
     return start_shared()
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    return allowed_folder(tmp_path_factory.mktemp("files"))
 
 
 LEAK_BAIT = {

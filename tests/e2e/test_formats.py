@@ -11,7 +11,7 @@ from PIL import Image
 import odd_media
 from odd_media import GRAY, animation, raw_png, rebuilt_png
 from pixels import STUB_BY_SIZE, distance, rows_of, same_rows
-from support import ROOT, TINY_VIT, data_url, encoded, picture, png, png_url, refused, seconds
+from support import ROOT, data_url, encoded, picture, png, png_url, refused, seconds
 
 MEDIA = ROOT / "tests" / "data" / "media"
 pytestmark = pytest.mark.usefixtures("bystander")
@@ -20,11 +20,6 @@ pytestmark = pytest.mark.usefixtures("bystander")
 @pytest.fixture(scope="module")
 def server(start_shared):
     return start_shared(encoder=STUB_BY_SIZE)
-
-
-@pytest.fixture(scope="module")
-def vit(start_shared):
-    return start_shared(encoder=TINY_VIT)
 
 
 # B09

@@ -5,7 +5,7 @@ Beside everything that must fail stands the nearest thing that must work.
 
 import pytest
 
-from local_files import FILE_URLS, allowed_folder
+from local_files import FILE_URLS
 from origin import Origin, redirect
 from support import in_time, png_url
 
@@ -16,11 +16,6 @@ MODALITIES = ["image", "video", "audio"]
 @pytest.fixture(scope="module")
 def server(start_shared):
     return start_shared()
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    return allowed_folder(tmp_path_factory.mktemp("files"))
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from PIL import Image
 import odd_media
 from odd_media import GRAY, GRAY_ALPHA, RGB, UPRIGHT, oriented, raw_png, raw_tiff, upright
 from pixels import STUB_BY_SIZE, distance, item_of, rows_of, same_rows
-from support import TINY_VIT, data_url, encoded, picture
+from support import data_url, encoded, picture
 
 pytestmark = pytest.mark.usefixtures("bystander")
 
@@ -23,11 +23,6 @@ pytestmark = pytest.mark.usefixtures("bystander")
 @pytest.fixture(scope="module")
 def server(start_shared):
     return start_shared(encoder=STUB_BY_SIZE)
-
-
-@pytest.fixture(scope="module")
-def vit(start_shared):
-    return start_shared(encoder=TINY_VIT)
 
 
 # B01

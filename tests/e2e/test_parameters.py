@@ -11,11 +11,6 @@ pytestmark = pytest.mark.usefixtures("bystander")
 
 
 @pytest.fixture(scope="module")
-def vit(start_shared):
-    return start_shared(encoder=TINY_VIT)
-
-
-@pytest.fixture(scope="module")
 def server(vit):
     """Where the bystander stands."""
     return vit

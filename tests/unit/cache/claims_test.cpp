@@ -317,41 +317,6 @@ TEST_F(Claims, AFlushMeanwhileUndoesWhatWasBegun) {
   EXPECT_TRUE(eventually([&] { return is_free(a_); }));
 }
 
-// To claim is to write, and a store that writes slowly can still be read.
-TEST_F(Claims, ThoseThatHangKeepNoHitWaiting) {
-  auto options = small_pool(64);
-  options.store_timeout = 300ms;
-  options.get_threads = 1;
-  options.breaker_faults = 2;
-  options.breaker_pause = std::chrono::hours(1);
-  auto one = make(options);
-  const Picture stored = picture(100);
-  plant(store_->inner(), stored);
-  store_->add({.op = StoreOp::claim, .fault = Fault::hold_before});
-  std::vector<FillTicket> tickets;
-  for (int number = 0; number < 5; ++number) {
-    tickets.push_back(lead(one, picture(number)));
-    EXPECT_EQ(tickets.back().claim(request()).outcome, Claim::encode_it);
-  }
-  EXPECT_EQ(serve_one(one, stored).source, Source::store);
-  EXPECT_FALSE(one.stats().stores[0].breaker_open);
-  store_->heal();
-}
-
-TEST_F(Claims, ThatAreWonDoNotSpeakForAStoreThatCannotBeRead) {
-  auto options = small_pool(64);
-  options.breaker_faults = 3;
-  options.breaker_pause = std::chrono::hours(1);
-  auto one = make(options);
-  store_->add({.op = StoreOp::exist, .status = StoreStatus::io_error});
-  std::vector<FillTicket> tickets;
-  for (int number = 0; number < 3; ++number) {
-    tickets.push_back(lead(one, picture(number)));
-    EXPECT_EQ(tickets.back().claim(request()).outcome, Claim::encode_it);
-  }
-  EXPECT_TRUE(one.stats().stores[0].breaker_open);
-}
-
 TEST_F(Claims, WhoeverLeavesWhileItWaitsHandsTheFillOver) {
   auto two = make();
   claim_for_stranger(a_, 1h);
