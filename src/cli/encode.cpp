@@ -58,6 +58,12 @@ struct Outcome {
   ErrorCode code = ErrorCode::internal;
 };
 
+// Of a folder only what is not hidden; what is named is taken, whatever its name.
+bool is_wanted(const fs::directory_entry& entry) {
+  std::error_code gone;
+  return entry.is_regular_file(gone) && !entry.path().filename().string().starts_with('.');
+}
+
 std::vector<std::string> expand(const std::vector<std::string>& names) {
   std::vector<std::string> files;
   for (const std::string& name : names) {
@@ -68,8 +74,7 @@ std::vector<std::string> expand(const std::vector<std::string>& names) {
     std::vector<std::string> inside;
     constexpr auto options = fs::directory_options::skip_permission_denied;
     for (const auto& entry : fs::recursive_directory_iterator(name, options)) {
-      std::error_code gone;
-      if (entry.is_regular_file(gone)) inside.push_back(entry.path().string());
+      if (is_wanted(entry)) inside.push_back(entry.path().string());
     }
     std::sort(inside.begin(), inside.end());
     files.insert(files.end(), inside.begin(), inside.end());

@@ -33,6 +33,15 @@ void add_config_option(CLI::App& command) {
     command.add_option("--config", "TOML file with these options")->type_name("FILE");
 }
 
+// Lists are given by repeating the option: else it would take for its own the files that follow.
+void take_one_value_each(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    const bool is_list = !option->get_positional() && option->get_items_expected_max() > 1;
+    if (is_list) option->allow_extra_args(false);
+  }
+  for (CLI::App* command : app.get_subcommands({})) take_one_value_each(*command);
+}
+
 int run(int argc, char** argv) {
   CLI::App app{description, "vitrove"};
   app.require_subcommand(1);
@@ -50,6 +59,7 @@ int run(int argc, char** argv) {
   add_bench(app, exit_code);
 
   add_config_option(app);
+  take_one_value_each(app);
 
   // Before --help can hide it.
   if (argc > 1 && argv[1][0] != '-' && !knows(app, argv[1])) {

@@ -57,7 +57,8 @@ AccessControl::AccessControl(const ServerConfig& config, bool beyond_loopback) {
       throw Error(ErrorCode::invalid_argument, "--admin-key must not be a caller's key too");
     }
   }
-  admin_needs_key_ = has_tenants_ || beyond_loopback;
+  // Whoever gives a key means it, behind a proxy on this host as well.
+  admin_needs_key_ = has_tenants_ || beyond_loopback || has_admin_key_;
 }
 
 void AccessControl::read_tenants(const std::string& file) {
@@ -105,7 +106,7 @@ void AccessControl::check(Access needed, HttpRequest& request) const {
   if (needed == Access::open) return;
   const bool wants_admin = needed == Access::admin && admin_needs_key_;
   if (wants_admin && !has_admin_key_) {
-    throw Error(ErrorCode::forbidden, "this route needs an admin key, and the server has none");
+    throw Error(ErrorCode::forbidden, "this route needs an admin key, and the server has none (--admin-key)");
   }
   const auto key = bearer_key(request.authorization);
   const std::optional<Digest256> digest = key ? std::optional(sha256(*key)) : std::nullopt;

@@ -130,3 +130,27 @@ def test_a_folder_of_nothing_is_no_error(tmp_path):
     result = run_cli("encode", tmp_path, *OPTIONS)
     assert result.returncode == 0
     assert "0 files" in result.stdout
+
+
+def test_hidden_files_of_a_folder_are_left_alone(tmp_path):
+    folder = write(tmp_path / "media", {"a.png": png(1), ".stamp": b"not a picture"})
+    result = run_cli("encode", folder, *OPTIONS, "--json")
+    assert result.returncode == 0, result.stderr
+    assert len(result.stdout.splitlines()) == 1
+
+
+@pytest.mark.parametrize("through_server", [True, False])
+def test_options_that_are_repeated_take_no_file_for_their_own(start, tmp_path, through_server):
+    """As a shell writes `--server URL *.png`: every file is encoded, wherever the option stands."""
+    folder = write(tmp_path / "media", {f"{number}.png": png(number) for number in range(3)})
+    files = sorted(str(path) for path in folder.iterdir())
+    if through_server:
+        option = ["--server", f"http://127.0.0.1:{start().port}"]
+        more = []
+    else:
+        option = ["--store", "none"]
+        more = ["--encoder", STUB_BY_SIZE]
+    for words in ([*option, *files], [files[0], *option, *files[1:]]):
+        result = run_cli("encode", *more, *words, "--json")
+        assert result.returncode == 0, result.stderr
+        assert len(result.stdout.splitlines()) == 3

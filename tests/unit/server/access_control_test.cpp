@@ -94,6 +94,16 @@ TEST(AccessControl, BeyondLoopbackAdminRoutesNeedAnAdminKeyThatExists) {
   EXPECT_TRUE(check(with, Access::admin, "Bearer boss").is_admin);
 }
 
+TEST(AccessControl, AnAdminKeyThatIsGivenIsAskedForOnLoopbackToo) {
+  ServerConfig config;
+  EXPECT_EQ(check(AccessControl(config, false), Access::admin, "").status, 200);
+  config.admin_key = "boss";
+  const AccessControl access(config, false);
+  EXPECT_EQ(check(access, Access::admin, "").status, 401);
+  EXPECT_EQ(check(access, Access::admin, "Bearer boss").status, 200);
+  EXPECT_EQ(check(access, Access::caller, "").status, 200);
+}
+
 TEST(AccessControl, ACallersKeyIsNotEnoughForAdminRoutes) {
   ServerConfig config;
   config.api_keys = {"caller"};
