@@ -106,7 +106,8 @@ void AccessControl::check(Access needed, HttpRequest& request) const {
   if (needed == Access::open) return;
   const bool wants_admin = needed == Access::admin && admin_needs_key_;
   if (wants_admin && !has_admin_key_) {
-    throw Error(ErrorCode::forbidden, "this route needs an admin key, and the server has none (--admin-key)");
+    throw Error(ErrorCode::forbidden,
+                "this route needs an admin key, and the server has none (--admin-key)");
   }
   const auto key = bearer_key(request.authorization);
   const std::optional<Digest256> digest = key ? std::optional(sha256(*key)) : std::nullopt;
