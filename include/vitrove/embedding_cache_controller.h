@@ -269,6 +269,7 @@ struct ControllerOptions {
 // Counters only grow; gauges are of the moment. Taken without stopping anybody.
 struct StoreOpStats {
   std::uint64_t ok = 0, absent = 0, faults = 0;                // results, by key
+  std::uint64_t cancelled = 0;                                 // nobody waited any more
   std::vector<std::pair<std::string, std::uint64_t>> reasons;  // faults by reason or errno name
   std::vector<std::uint64_t> seconds_buckets;  // per call; see store_seconds_bounds()
   double seconds_sum = 0;

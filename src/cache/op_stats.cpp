@@ -42,11 +42,18 @@ void OpStats::record_faults(std::uint64_t keys, const std::string& reason) {
   reasons_[reason] += keys;
 }
 
+void OpStats::record_cancelled(std::uint64_t keys) {
+  std::lock_guard lock(mutex_);
+  totals_.cancelled += keys;
+}
+
 void OpStats::count(const StoreResult& result) {
   if (result.status == StoreStatus::ok) {
     ++totals_.ok;
   } else if (result.status == StoreStatus::absent) {
     ++totals_.absent;
+  } else if (result.status == StoreStatus::cancelled) {
+    ++totals_.cancelled;
   } else {
     ++totals_.faults;
     ++reasons_[reason_of(result)];

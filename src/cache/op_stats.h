@@ -24,6 +24,8 @@ class OpStats {
               std::chrono::steady_clock::duration took);
   // Keys that were not asked for, or not answered in time.
   void record_faults(std::uint64_t keys, const std::string& reason);
+  // Keys whose asker left before the answer: no fault of the store.
+  void record_cancelled(std::uint64_t keys);
 
   StoreOpStats snapshot() const;
 

@@ -30,6 +30,11 @@ void StoreCall::abandon(const std::string& reason) {
   stop_.request_stop();
 }
 
+void StoreCall::leave() {
+  if (!settled_.exchange(true)) stats_.record_cancelled(keys_.size());
+  stop_.request_stop();
+}
+
 void StoreCall::note_movement() noexcept {
   moved_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
 }

@@ -31,6 +31,8 @@ class StoreCall : public LaneCall {
 
   // The waiter gives up. Results that come later count for nothing.
   void abandon(const std::string& reason);
+  // The same, because its request is over, which speaks neither for the store nor against it.
+  void leave();
   // Whether bytes arrived since then.
   bool moved_since(Clock::time_point moment) const noexcept;
 

@@ -225,7 +225,7 @@ void StoreLoader::give_up(Visit& tour, const std::shared_ptr<StoreCall>& call) {
   const auto now = Clock::now();
   const bool never_started = tour.lane.withdraw(call);
   if (now < tour.budget.store_deadline()) {  // the request is over, not the store's time
-    call->abandon("cancelled");
+    call->leave();
     return;
   }
   call->abandon(never_started ? "not_started" : "timeout");

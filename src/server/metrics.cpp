@@ -139,6 +139,7 @@ void add_stores(const ControllerStats& stats, std::vector<MetricFamily>& out) {
       ops.add(with("result", "ok"), counts->ok);
       ops.add(with("result", "absent"), counts->absent);
       ops.add(with("result", "error"), counts->faults);
+      ops.add(with("result", "cancelled"), counts->cancelled);
       // There from the start, so that the first fault is seen as a rise.
       bool has_common = false;
       for (const auto& [reason, count] : counts->reasons) {

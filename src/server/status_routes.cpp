@@ -58,7 +58,7 @@ json encoder_json(const EncoderTotals& totals) {
 json op_json(const StoreOpStats& op, bool with_reasons) {
   json out = {{"ok", op.ok},          {"absent", op.absent},       {"errors", op.faults},
               {"calls", op.calls},    {"seconds", op.seconds_sum}, {"bytes", op.bytes},
-              {"pending", op.pending}};
+              {"pending", op.pending}, {"cancelled", op.cancelled}};
   if (!with_reasons) return out;
   json reasons = json::object();
   for (const auto& [reason, count] : op.reasons) reasons[reason] = count;

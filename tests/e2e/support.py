@@ -202,6 +202,10 @@ class Metrics:
             labels = dict(self.LABEL.findall(match[2] or ""))
             self.samples.append((match[1], labels, float(match[3])))
 
+    def samples_of(self, name, above):
+        return [(labels, value) for sample, labels, value in self.samples
+                if sample == name and value > above]
+
     def sum(self, name, **labels):
         return sum(value for sample, have, value in self.samples
                    if sample == name and all(have.get(k) == v for k, v in labels.items()))

@@ -103,10 +103,11 @@ def test_secrets_stay_out_of_replies_and_logs(start):
             f"nonsense://user:{SECRETS['password']}@host/?sig={SECRETS['token']}")]
         wrong = Client(server.port, {"Authorization": "Bearer " + SECRETS["password"]})
         bodies.append(wrong.encode([png_url(1)]).body)
-        stats = server.get("/stats")
-        assert stats.status == 200
+        admin = Client(server.port, {"Authorization": f"Bearer {SECRETS['admin']}"})
+        assert server.get("/stats").status == 403
+        assert admin.get("/stats").status == 200
         for path in ("/metrics", "/", "/stats"):
-            bodies.append(server.get(path).body)
+            bodies += [server.get(path).body, admin.get(path).body]
     assert server.stop() == 0
     for secret in SECRETS.values():
         assert secret not in server.log

@@ -45,7 +45,7 @@ def test_counters_tell_exactly_what_happened(start, store_folder):
     assert metrics.sum("vitrove_encode_seconds_saved_total") > 0
     assert metrics.sum("vitrove_entries", state="ready") == 63
     assert metrics.sum("vitrove_store_ops_total", op="get", result="ok") >= 20
-    assert metrics.sum("vitrove_store_errors_total") == 0
+    assert not metrics.samples_of("vitrove_store_errors_total", above=0), server.log[-6000:]
     assert metrics.sum("vitrove_request_seconds_count") >= 100
 
 

@@ -230,7 +230,10 @@ TEST_F(Overdue, ACancelledRequestLeavesItsCallBehind) {
   answer = Hit{};
   store_->heal();
   controller.check_invariants();
-  EXPECT_FALSE(controller.stats().stores[0].breaker_open);
+  const StoreStats store = controller.stats().stores[0];
+  EXPECT_FALSE(store.breaker_open);
+  EXPECT_EQ(store.get.cancelled + store.exist.cancelled, 1U);
+  EXPECT_EQ(store.get.faults + store.exist.faults, 0U) << "it was the request that was over";
 }
 
 TEST_F(Overdue, ARequestsDeadlineEndsItsLookupAndIsNoFaultOfTheStore) {
