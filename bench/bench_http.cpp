@@ -214,9 +214,10 @@ void compare_throughput(Harness& harness, const std::string& encoder) {
   load.run(on.server.port(), 16, store_warm_up);
   constexpr std::uint32_t items = 96;
   const auto compare = [&](const std::string& name, std::uint32_t clients) {
-    harness.compare({name, "items/s", "pool 0, no store", ratio_at_least(0.95)},
-                    [&] { return load.run(on.server.port(), clients, items); },
-                    [&] { return load.run(off.server.port(), clients, items); });
+    harness.compare(
+        {name, "items/s", "pool 0, no store", ratio_at_least(0.95)},
+        [&] { return load.run(on.server.port(), clients, items); },
+        [&] { return load.run(off.server.port(), clients, items); });
   };
   // Throughput is what a server does that is never out of work. With four clients the cores now and
   // then are, and what is compared is latency as well.

@@ -36,7 +36,7 @@ usage: ./run COMMAND [OPTION...]
                     targets
   bench [NAME]      run one benchmark (http, file_store, stores, ...) or all; --json for one object
                     a line; --list for their names
-  soak [--minutes N] [--seconds N] [--threads N] [--seed N] [--policy NAME]
+  soak [--minutes N] [--seconds N] [--threads N] [--seed N] [--policy NAME] [--write-behind]
                     the cache under hits, misses, aborts, evictions, flushes and store faults for so
                     long (default: one minute); its promises are checked all the while
   lint [--quick|--fix]

@@ -292,6 +292,10 @@ struct ClaimStats {
   std::uint64_t waited = 0;   // another's, whose value came
   std::uint64_t expired = 0;  // another's, waited for in vain: encoded without a claim
   std::uint64_t failed = 0;   // the store could not tell: encoded without a claim
+  // Of those won: another took it over meanwhile, and may encode the same.
+  std::uint64_t lost = 0;
+  // Of those won: the store did not take it back; it blocks its key until its time is up.
+  std::uint64_t unreleased = 0;
 };
 
 struct LookupStats {

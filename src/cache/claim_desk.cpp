@@ -159,7 +159,8 @@ ClaimStats ClaimDesk::stats() const {
   const auto of = [&](Result result) {
     return counts_[static_cast<std::size_t>(result)].load(std::memory_order_relaxed);
   };
-  return {of(Result::won), of(Result::waited), of(Result::expired), of(Result::failed)};
+  return {of(Result::won),    of(Result::waited), of(Result::expired),
+          of(Result::failed), keeper_->lost(),    keeper_->unreleased()};
 }
 
 }  // namespace vitrove

@@ -40,6 +40,8 @@ struct ClaimState {
   std::mutex mutex;
   std::condition_variable_any changed;
   std::uint64_t last_id = 0;
+  std::uint64_t lost = 0;
+  std::uint64_t unreleased = 0;
   List held;
   List releasing;
   List calling;  // the one that the store is asked about just now
@@ -143,9 +145,12 @@ class ClaimUpkeep final : public LaneCall {
     const auto& [key, model, number, tier, token] = *calling.front().claimed;
     const ClaimOutcome outcome = calling.front().outcome;
     lock.unlock();
-    call([&] { return tier->release(key, token, outcome, context_until(deadline, cancel)); });
+    const StoreResult result =
+        call([&] { return tier->release(key, token, outcome, context_until(deadline, cancel)); });
     set_deadline(Clock::time_point::min());
+    if (result.is_fault()) tier->complain("does not take a claim back", result);
     lock.lock();
+    if (result.is_fault()) ++state_->unreleased;
     calling.clear();
     state_->changed.notify_all();
   }
@@ -162,11 +167,12 @@ class ClaimUpkeep final : public LaneCall {
     const StoreResult result = call(
         [&] { return claimed->tier->renew(claimed->key, claimed->token, state_->ttl, context); });
     set_deadline(Clock::time_point::min());
+    if (result.is_fault()) claimed->tier->complain("does not renew a claim", result);
     lock.lock();
     if (result.ok()) note_renewal(id, start);
     if (result.status != StoreStatus::conflict) return;
     // Another has it: there is nothing left to hold.
-    std::erase_if(state_->held, [&](const ClaimState::Held& one) { return one.id == id; });
+    state_->lost += std::erase_if(state_->held, [&](const auto& one) { return one.id == id; });
     state_->changed.notify_all();
   }
 
@@ -225,6 +231,16 @@ void ClaimKeeper::let_go(const std::function<bool(const Claimed&)>& which) {
 bool ClaimKeeper::wait_idle(Clock::time_point deadline) {
   std::unique_lock lock(state_->mutex);
   return state_->changed.wait_until(lock, deadline, [this] { return state_->is_idle(); });
+}
+
+std::uint64_t ClaimKeeper::lost() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->lost;
+}
+
+std::uint64_t ClaimKeeper::unreleased() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->unreleased;
 }
 
 void ClaimKeeper::shut_down() { lane_.shut_down(Clock::now() + 2 * last_words); }

@@ -63,6 +63,9 @@ class ClaimKeeper {
   void let_go(const std::function<bool(const Claimed&)>& which);
   // True when nothing is held or on its way to the store; false when the deadline came first.
   bool wait_idle(Clock::time_point deadline);
+  // Claims that another took over, and those that the store did not take back.
+  std::uint64_t lost() const;
+  std::uint64_t unreleased() const;
   // Releases what was let go, as far as the store answers at once.
   void shut_down();
 

@@ -97,10 +97,14 @@ FillTicket::ClaimResult FillTicket::State::wait_for_other(std::size_t tier,
     if (!impl.claim_tier(*this)) return {};  // a flush came: what is encoded now is for us alone
     LookupBudget budget = impl.budget(context);
     auto found = look_again(budget, context);
+    // Each look has the store's time for itself; what it leaves of that is all there is for the
+    // questions about the tensors that may follow (B50).
+    spent = std::max(spent, budget.spent());
     if (!found) {
       const auto answer = desk.answer(desk.ask(tier, expected, budget, context), context, claim);
       if (answer == ClaimDesk::Answer::taken) continue;
       if (answer == ClaimDesk::Answer::unknown) {
+        spent = std::max(spent, budget.spent());
         desk.count(ClaimDesk::Result::failed);
         return {};
       }

@@ -138,6 +138,10 @@ void Tier::skipped_too_large(std::size_t values, std::uint64_t limit) {
                  limit);
 }
 
+void Tier::complain(std::string_view what, const StoreResult& result) {
+  throttle_.log(spdlog::level::warn, "store {} {}: {}", name_, what, reason_of(result));
+}
+
 bool Tier::is_fault(std::span<const StoreResult> results) {
   return std::ranges::all_of(results, [](const StoreResult& result) { return result.is_fault(); });
 }

@@ -80,6 +80,8 @@ class Tier {
 
   // Puts that the store would refuse, and is not asked for. Counted; said once.
   void skipped_too_large(std::size_t values, std::uint64_t limit);
+  // A line in the log, every ten seconds at most.
+  void complain(std::string_view what, const StoreResult& result);
 
   // What its gets take.
   FetchCosts& fetch_costs() { return fetch_costs_; }

@@ -162,6 +162,8 @@ void add_stores(const ControllerStats& stats, std::vector<MetricFamily>& out) {
   claims.add({{"result", "waited"}}, stats.claims.waited);
   claims.add({{"result", "expired"}}, stats.claims.expired);
   claims.add({{"result", "failed"}}, stats.claims.failed);
+  claims.add({{"result", "lost"}}, stats.claims.lost);
+  claims.add({{"result", "unreleased"}}, stats.claims.unreleased);
   out.push_back(claims.take());
   out.push_back(single(counter("vitrove_puts_dropped_total",
                                "Values that were not put: queue or staging full, breaker open."),

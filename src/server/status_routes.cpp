@@ -56,8 +56,8 @@ json encoder_json(const EncoderTotals& totals) {
 }
 
 json op_json(const StoreOpStats& op, bool with_reasons) {
-  json out = {{"ok", op.ok},          {"absent", op.absent},       {"errors", op.faults},
-              {"calls", op.calls},    {"seconds", op.seconds_sum}, {"bytes", op.bytes},
+  json out = {{"ok", op.ok},           {"absent", op.absent},       {"errors", op.faults},
+              {"calls", op.calls},     {"seconds", op.seconds_sum}, {"bytes", op.bytes},
               {"pending", op.pending}, {"cancelled", op.cancelled}};
   if (!with_reasons) return out;
   json reasons = json::object();
@@ -238,7 +238,9 @@ HttpResponse StatusRoutes::stats(HttpRequest& request) {
           {{"won", stats.claims.won},
            {"waited", stats.claims.waited},
            {"expired", stats.claims.expired},
-           {"failed", stats.claims.failed}}},
+           {"failed", stats.claims.failed},
+           {"lost", stats.claims.lost},
+           {"unreleased", stats.claims.unreleased}}},
          {"requests",
           {{"running", service_pool_.running() + media_pool_.running()},
            {"waiting", service_pool_.waiting() + media_pool_.waiting()}}},

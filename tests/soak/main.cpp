@@ -21,11 +21,14 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--seed", options.seed, "of what they do")->capture_default_str();
   app.add_option("--policy", options.policy, "eviction policy")->capture_default_str();
+  bool is_behind = false;
+  app.add_flag("--write-behind", is_behind, "puts wait a while (no claims then)");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error);
   }
+  if (is_behind) options.write_policy = vitrove::WritePolicy::behind;
   const auto time = static_cast<long>(minutes * 60 + seconds);
   if (time > 0) options.time = std::chrono::seconds(time);
 

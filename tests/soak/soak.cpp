@@ -51,7 +51,8 @@ std::uint64_t resident_bytes() {
   return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-Soak::Soak(const SoakOptions& options) : options_(options), world_(options.policy) {
+Soak::Soak(const SoakOptions& options)
+    : options_(options), world_(options.policy, options.write_policy) {
   weather_ = std::make_unique<Weather>(world_, options_.seed);
   for (unsigned number = 0; number < options_.threads; ++number) {
     clients_.emplace_back([this, number] { work(number); });
@@ -188,9 +189,11 @@ void Soak::report_progress() {
 }
 
 bool Soak::run() {
-  std::printf("soak: %lld s, %u clients, seed %u, policy %s; memory may grow by %.0f MiB\n",
-              static_cast<long long>(options_.time.count()), options_.threads, options_.seed,
-              options_.policy.c_str(), static_cast<double>(allowed_growth) / MiB);
+  std::printf(
+      "soak: %lld s, %u clients, seed %u, policy %s, writes %s; memory may grow by %.0f MiB\n",
+      static_cast<long long>(options_.time.count()), options_.threads, options_.seed,
+      options_.policy.c_str(), std::string(to_string(options_.write_policy)).c_str(),
+      static_cast<double>(allowed_growth) / MiB);
   std::fflush(stdout);
   const auto end = begin_ + options_.time;
   try {

@@ -35,9 +35,12 @@ std::vector<Item> make_twins() {
   return made;
 }
 
-ControllerOptions controller_options(const std::string& policy) {
+ControllerOptions controller_options(const std::string& policy, WritePolicy writes) {
   ControllerOptions options = testing::small_pool(World::pool_pages);
   options.eviction_policy = policy;
+  options.write_policy = writes;
+  // Often enough that puts wait, are sent, and are overtaken by flushes between two quiet points.
+  options.write_behind_delay = std::chrono::milliseconds(100);
   options.modality_shares = {{Modality::audio, 0.1, 1}};  // no sound comes: the pool is smaller
   options.claim_ttl = std::chrono::milliseconds(300);
   options.pool.poison_on_free = true;  // a reader without a pin is found out
@@ -54,14 +57,15 @@ ControllerOptions controller_options(const std::string& policy) {
 
 }  // namespace
 
-World::World(const std::string& policy)
+World::World(const std::string& policy, WritePolicy writes)
     : near_(std::make_shared<FaultyStore>(make_memory_store({.capacity = 3 * MiB}))),
       far_(std::make_shared<FaultyStore>(
           make_file_store({.root = directory_.path(), .capacity = 16 * MiB}))),
       items_(make_items()),
       twins_(make_twins()),
       cache_(std::make_unique<EmbeddingCacheController>(
-          controller_options(policy), std::vector<std::shared_ptr<EmbeddingStore>>{near_, far_})) {}
+          controller_options(policy, writes),
+          std::vector<std::shared_ptr<EmbeddingStore>>{near_, far_})) {}
 
 void World::check(const EmbeddingView& view, const Item& item) {
   const auto& picture = item.picture;

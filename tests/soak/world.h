@@ -34,7 +34,7 @@ class World {
   static constexpr std::size_t items = 400;
   static constexpr std::size_t twins = 4;  // pairs of files with the same features
 
-  explicit World(const std::string& policy);
+  World(const std::string& policy, WritePolicy writes);
 
   EmbeddingCacheController& cache() { return *cache_; }
   FaultyStore& near() { return *near_; }

@@ -29,13 +29,18 @@ class SlowToRelease final : public EmbeddingStore {
   StoreResult renew(const EmbeddingKey&, const ClaimToken&, std::chrono::milliseconds,
                     const StoreContext&) override {
     note('n');
-    return {StoreStatus::ok};
+    return {renewal_};
   }
   StoreResult release(const EmbeddingKey&, const ClaimToken&, ClaimOutcome,
                       const StoreContext&) override {
     note('r');
     gate_.pass();
-    return {StoreStatus::ok};
+    return {release_};
+  }
+  // What the store answers; before it is asked.
+  void answer(StoreStatus renewal, StoreStatus release) {
+    renewal_ = renewal;
+    release_ = release;
   }
 
   Gate& gate() { return gate_; }
@@ -50,6 +55,8 @@ class SlowToRelease final : public EmbeddingStore {
     calls_ += call;
   }
 
+  StoreStatus renewal_ = StoreStatus::ok;
+  StoreStatus release_ = StoreStatus::ok;
   Gate gate_{false};
   mutable std::mutex mutex_;
   std::string calls_;
@@ -91,6 +98,24 @@ TEST_F(Keeper, ForgetsWhatHasEndedByItself) {
   store_->gate().open();
   EXPECT_TRUE(keeper.wait_idle(Clock::now() + patience));
   EXPECT_EQ(store_->calls(), "r");
+}
+
+TEST_F(Keeper, CountsWhatAnotherTookOver) {
+  store_->answer(StoreStatus::conflict, StoreStatus::ok);
+  ClaimKeeper keeper(3ms, patience);
+  const ClaimHold lost = hold(keeper, 1);
+  EXPECT_TRUE(eventually([&] { return keeper.lost() == 1; }));
+  EXPECT_EQ(keeper.unreleased(), 0U);
+  EXPECT_TRUE(keeper.wait_idle(Clock::now() + patience)) << "there is nothing left to hold";
+}
+
+TEST_F(Keeper, CountsWhatTheStoreDoesNotTakeBack) {
+  store_->answer(StoreStatus::ok, StoreStatus::denied);
+  store_->gate().open();
+  ClaimKeeper keeper(1h, patience);
+  hold(keeper, 1).let_go();
+  EXPECT_TRUE(eventually([&] { return keeper.unreleased() == 1; }));
+  EXPECT_EQ(keeper.lost(), 0U);
 }
 
 TEST_F(Keeper, RemembersSoManyAndNoMore) {
