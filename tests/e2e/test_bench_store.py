@@ -21,7 +21,7 @@ def redis(tmp_path):
 
 def lines(result):
     assert result.returncode == 0, result.stderr
-    return [json.loads(line) for line in result.stdout.splitlines()]
+    return json.loads(result.stdout)["runs"]
 
 
 def check_figures(found, name, batch=1, threads=1):
