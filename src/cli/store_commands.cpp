@@ -77,8 +77,9 @@ class Listing {
       return;
     }
     table_.print();
-    std::printf("%zu embeddings, %zu aliases (from the bytes of a file to its embedding)",
-                embeddings_, aliases_);
+    std::printf("%zu %s, %zu %s of them", embeddings_,
+                embeddings_ == 1 ? "embedding" : "embeddings", aliases_,
+                aliases_ == 1 ? "alias" : "aliases");
     if (unreadable_ > 0) std::printf(", %zu unreadable", unreadable_);
     std::printf(", %s\n", format_bytes(bytes_).c_str());
   }
@@ -167,7 +168,10 @@ int rm(const StoreArguments& arguments) {
 
 void add_ls(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<StoreArguments>();
-  CLI::App* command = app.add_subcommand("ls", "list what a store holds");
+  CLI::App* command =
+      app.add_subcommand("ls",
+                         "list what a store holds: embeddings, and aliases, which are "
+                         "further keys of the same embeddings");
   // Apart, since one of a file or the environment must not take the place of the word given here.
   auto named = std::make_shared<std::string>();
   command->add_option("STORE", *named, "the store (default: --store)")->type_name("URL");

@@ -94,7 +94,9 @@ def test_ls_tells_a_store_with_nothing_from_a_directory_that_is_none(tmp_path):
 def test_ls_says_what_an_alias_is(full):
     folder, _ = full
     shown = run_cli("ls", "--store", file_store(folder)).stdout.splitlines()[-1]
-    assert "12 embeddings, 12 aliases (from the bytes of a file to its embedding)" in shown
+    assert "12 embeddings, 12 aliases of them" in shown
+    text = " ".join(run_cli("ls", "--help").stdout.split())
+    assert "aliases, which are further keys of the same embeddings" in text
 
 
 def finding(*words, **options):
