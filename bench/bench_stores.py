@@ -38,8 +38,7 @@ def ours(vitrove, url, size, batch, seconds):
         [vitrove, "bench", "store", url, "--size", str(size), "--count", "16", "--batch",
          str(batch), "--time", f"{int(seconds * 1000)}ms", "--json", "--quiet"],
         stdout=subprocess.PIPE, text=True, check=True)
-    lines = [json.loads(line) for line in run.stdout.splitlines()]
-    (get,) = [line for line in lines if line["op"] == "get"]
+    (get,) = [each for each in json.loads(run.stdout)["runs"] if each["op"] == "get"]
     gigabytes = get["operations"] * size / 1e9
     return {"speed": get["megabytes_per_second"] * 1e6, "cpu": get["cpu_seconds"] / gigabytes}
 

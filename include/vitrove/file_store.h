@@ -1,6 +1,6 @@
 // The file store: one file a value in a directory that many processes and hosts may share.
 //
-//   file:///var/lib/vitrove?capacity=50GiB&fsync=false&strict=false
+//   file:///var/lib/vitrove?capacity=50GiB&fsync=false&strict=false&guest=false
 //
 //   <root>/v1/a/b/vt1-abcd…      a value, named by its key
 //   <root>/v1/a/b/.vt1-tmp-…     a value being written; renamed when it is whole
@@ -37,6 +37,18 @@
 // one claim if a holder comes to life again in the moment in which another takes it away; both
 // encode.
 //
+// Guests look at a store and have no say in it: they do not sign in, count or evict, whatever their
+// capacity; they make neither the root nor the state file, and what they read is not thereby used.
+// What there is and how much of it may be, they tell from the state file. They hold no claims, and
+// put 1 MiB at most in all, which no count knows of before the next one. A directory without a
+// store is an Error{unavailable}. The command line looks at stores in this way.
+//
+// What health() says of bytes and entries is up to the moment for what this writer did, and for
+// others what they have told the state file: every five seconds while they write, when they give
+// back what they had reserved and not used. So of a directory at rest all writers soon say the
+// same. What others did while somebody counted may be missing in the entries, or in them twice, and
+// what was removed by hand in both, until the next count.
+//
 // Errors never leave as anything but a StoreResult with its errno. Construction touches no disk
 // (unless `strict`); whether the directory is usable is found out in the background, over and over
 // until it is, and a directory that vanishes is made again. New directories have the permissions of
@@ -59,12 +71,13 @@ struct FileStoreOptions {
   std::uint64_t capacity = std::uint64_t{50} << 30;  // at least 1 MiB
   bool fsync = false;                                // survive power cuts, at a price
   bool strict = false;                               // an unusable directory is an error
+  bool guest = false;                                // see "Guests" above
   std::chrono::microseconds temporary_age = std::chrono::minutes(10);
   // How long an evictor on another host that gives no sign of life is believed to be at work.
   std::chrono::milliseconds lease = std::chrono::seconds(30);
 };
 
-// Throws Error{invalid_argument}.
+// Throws Error{invalid_argument}, or what a guest is told.
 std::unique_ptr<EmbeddingStore> make_file_store(const FileStoreOptions& options);
 
 }  // namespace vitrove

@@ -14,6 +14,7 @@
 #include "cli/output.h"
 #include "cli/stop_set.h"
 #include "cli/store_access.h"
+#include "cli/store_advice.h"
 #include "cli/store_load.h"
 #include "vitrove/embedding_store_factory.h"
 #include "vitrove/error.h"
@@ -111,7 +112,11 @@ class BenchStore {
       if (stop_.came()) break;
       measure(size);
     }
-    if (!arguments_.json) table_.print();
+    if (arguments_.json) {
+      std::puts(json_line({{"runs", runs_}}).c_str());
+    } else {
+      table_.print();
+    }
     if (!store_->capabilities().can_remove)
       std::fprintf(stderr, "vitrove: this store cannot remove: the values put stay in it\n");
     if (stop_.came()) return 128 + stop_.number();
@@ -127,8 +132,12 @@ class BenchStore {
     const LoadFigures figures =
         StoreLoad(*store_, one).run(LoadOp::put, [this](double) { return !stop_.came(); });
     if (figures.failed == 0) return;
-    throw Error(ErrorCode::unavailable, "the store does not work: " + figures.fault,
-                store_->health().detail);
+    std::string reason = figures.fault;
+    const std::string detail = store_->health().detail;
+    if (!detail.empty()) reason += "; " + detail;
+    const std::string_view advice = advice_for(store_->name(), reason);
+    if (!advice.empty()) reason += ". " + std::string(advice);
+    throw Error(ErrorCode::unavailable, "the store does not work: " + reason);
   }
 
   void measure(std::uint64_t size) {
@@ -173,8 +182,7 @@ class BenchStore {
                           {"p99_us", figures.p99_us}};
       if (op == LoadOp::exist) line["megabytes_per_second"] = nullptr;
       if (figures.failed > 0) line["fault"] = figures.fault;
-      std::puts(json_line(line).c_str());
-      std::fflush(stdout);
+      runs_.push_back(std::move(line));
       return;
     }
     table_.add({std::string(to_string(op)), format_bytes(size),
@@ -188,6 +196,7 @@ class BenchStore {
   StopSignals stop_;  // before the store, whose threads inherit what is blocked
   const std::unique_ptr<EmbeddingStore> store_;
   Progress progress_;
+  nlohmann::json runs_ = nlohmann::json::array();
   Table table_{{"OP", "VALUE", "MB/s", "OPS/s", "P50", "P99", "FAILED"}};
   bool failed_ = false;
 };
@@ -218,7 +227,7 @@ void add_bench_store(CLI::App& bench, int& exit_code) {
   add_duration(*command, "--time", arguments->time,
                "how long to look and to get, each; 0: every value once");
   add_duration(*command, "--timeout", arguments->timeout, "of a call");
-  command->add_flag("--json", arguments->json, "one JSON object a line");
+  command->add_flag("--json", arguments->json, "one JSON object");
   command->add_flag("--quiet", arguments->quiet, "no progress bar");
   command->callback([arguments, named, &exit_code] {
     if (arguments->store.empty()) arguments->store = *named;

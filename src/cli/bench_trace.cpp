@@ -109,25 +109,26 @@ void print_table(const Trace& trace, const TraceTotals& totals, const std::vecto
 }
 
 void print_json(const Trace& trace, const TraceTotals& totals, const std::vector<Measured>& all) {
+  auto runs = nlohmann::ordered_json::array();
   for (const Measured& at : all) {
     for (const auto& [policy, replay] : at.policies) {
-      const nlohmann::ordered_json line = {
-          {"pool_bytes", at.pool_bytes},
-          {"policy", policy},
-          {"requests", trace.size()},
-          {"media", totals.media},
-          {"media_bytes", totals.media_bytes},
-          {"hit_ratio", static_cast<double>(replay.hits) / static_cast<double>(trace.size())},
-          {"byte_hit_ratio",
-           static_cast<double>(replay.hit_bytes) / static_cast<double>(totals.request_bytes)},
-          {"evictions", replay.evictions},
-          {"encode_seconds", totals.cost_us / 1e6},
-          {"saved_seconds", replay.saved_us / 1e6},
-          {"offline_seconds", at.offline.least_us / 1e6},
-          {"offline_most_seconds", at.offline.most_us / 1e6}};
-      std::puts(line.dump().c_str());
+      runs.push_back(
+          {{"pool_bytes", at.pool_bytes},
+           {"policy", policy},
+           {"requests", trace.size()},
+           {"media", totals.media},
+           {"media_bytes", totals.media_bytes},
+           {"hit_ratio", static_cast<double>(replay.hits) / static_cast<double>(trace.size())},
+           {"byte_hit_ratio",
+            static_cast<double>(replay.hit_bytes) / static_cast<double>(totals.request_bytes)},
+           {"evictions", replay.evictions},
+           {"encode_seconds", totals.cost_us / 1e6},
+           {"saved_seconds", replay.saved_us / 1e6},
+           {"offline_seconds", at.offline.least_us / 1e6},
+           {"offline_most_seconds", at.offline.most_us / 1e6}});
     }
   }
+  std::puts(nlohmann::ordered_json{{"runs", std::move(runs)}}.dump().c_str());
 }
 
 void plot(const TraceArguments& arguments, const TraceTotals& totals,
@@ -203,7 +204,7 @@ void add_bench_trace(CLI::App& bench, int& exit_code) {
   command->add_option("--plot", arguments->plot, "also draw encode time saved over pool size")
       ->type_name("FILE.svg")
       ->check(svg_only);
-  command->add_flag("--json", arguments->as_json, "one object a policy and pool size");
+  command->add_flag("--json", arguments->as_json, "one JSON object");
   command->callback([arguments, &exit_code] { exit_code = bench_trace(*arguments); });
 }
 

@@ -1,8 +1,7 @@
 // The subcommands, one file each. Every add_* puts its options on the application and a callback
 // that runs the command and leaves its exit code in `exit_code`.
 //
-// Exit codes: 0 done; 1 it failed; 2 wrong usage; 3 no such key; 4 the server or store could not be
-// reached; 5 some items failed (encode).
+// Exit codes: see `exit_codes` below.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -17,6 +16,15 @@ enum ExitCode : int {
   exit_unreachable = 4,
   exit_partial = 5,
 };
+
+inline constexpr const char* exit_codes =
+    "Exit codes: 0 done; 1 it failed; 2 wrong usage or a wrong value; 3 no such key; 4 a server "
+    "or\n"
+    "store could not be reached or was too busy, try again; 5 some of the files failed (encode);\n"
+    "128+N ended by signal N (130: Ctrl-C, 143: SIGTERM; `serve` drains on these and ends with "
+    "0).\n"
+    "With --json, standard output is one JSON object; an error is {\"error\": {\"code\", "
+    "\"message\"}}.";
 
 void add_serve(CLI::App& app, int& exit_code);
 void add_encode(CLI::App& app, int& exit_code);

@@ -1,6 +1,8 @@
 // vitrove doctor: looks at everything a server needs and says in plain words what is wrong: the
-// encoder, each store (with a real put, get and remove), the pool's memory, a running server.
+// encoder, each store (with a real put, get and remove), the pool's memory, a running server. Of a
+// file store it is a guest, and where there is none yet it looks whether one could be made.
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -9,6 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/file_store_check.h"
+#include "cli/host_memory.h"
 #include "cli/http_client.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -95,16 +99,49 @@ std::string round_trip(EmbeddingStore& store) {
   return {};
 }
 
+void add(Finding& finding, const Remarks& remarks) {
+  for (const Remark& remark : remarks) {
+    finding.says += (finding.says.empty() ? "" : "; ") + remark.words;
+    if (remark.kind == Remark::Kind::warning)
+      finding.state = std::max(finding.state, Finding::State::warning);
+    if (remark.kind == Remark::Kind::bad) finding.state = Finding::State::bad;
+  }
+}
+
+void add_advice(std::string_view store, Finding& finding) {
+  const std::string_view advice = advice_for(store, finding.says);
+  if (!advice.empty()) finding.says += ". " + std::string(advice);
+}
+
+// A directory in which there is no store yet.
+Finding check_new_place(const std::string& what, const StoreUrl& url, bool is_default) {
+  Finding finding{what, {}, {}};
+  add(finding, remarks_on_new_place(url.path, is_default));
+  if (finding.state == Finding::State::bad) {
+    add_advice("file", finding);
+  } else {
+    add(finding, remarks_on_capacity(url, {}));
+  }
+  return finding;
+}
+
 Finding check_store(const std::string& what, const std::string& url) {
   Finding finding{what, {}, {}};
-  const auto store = open_store(url);
+  const std::string full = store_url(url);
+  const auto file = file_store_url(full);
+  std::unique_ptr<EmbeddingStore> store;
+  try {
+    store = look_at_store(full);
+  } catch (const Error& error) {
+    if (!file || error.code() != ErrorCode::unavailable) throw;
+    return check_new_place(what, *file, url.empty());
+  }
   const std::string trouble = round_trip(*store);
   const StoreHealth health = store->health();
   if (!trouble.empty()) {
     finding.state = Finding::State::bad;
     finding.says = trouble + (health.detail.empty() ? "" : "; " + health.detail);
-    const std::string_view advice = advice_for(store->name(), finding.says);
-    if (!advice.empty()) finding.says += ". " + std::string(advice);
+    add_advice(store->name(), finding);
     return finding;
   }
   finding.says = store->capabilities().can_remove
@@ -117,6 +154,7 @@ Finding check_store(const std::string& what, const std::string& url) {
   }
   if (!health.detail.empty()) finding.says += "; " + health.detail;
   if (health.state != StoreState::ready) finding.state = Finding::State::warning;
+  if (file) add(finding, remarks_on_capacity(*file, health));
   return finding;
 }
 
@@ -131,15 +169,26 @@ Finding check_encoder(const DoctorArguments& arguments) {
 }
 
 Finding check_pool(const DoctorArguments& arguments) {
+  Finding finding{"pool of " + format_bytes(arguments.pool_size), {}, {}};
+  const auto memory = host_memory();
+  if (memory && arguments.pool_size > memory->total) {
+    add(finding,
+        {{Remark::Kind::bad, "more than all the memory there is (" + format_bytes(memory->total) +
+                                 "): the server would be killed while it fills; lower "
+                                 "--pool-size"}});
+    return finding;
+  }
   const PagePool pool({.pool_bytes = arguments.pool_size,
                        .pin_memory = arguments.pin_memory,
                        .huge_pages = arguments.huge_pages});
-  Finding finding{
-      "pool of " + format_bytes(arguments.pool_size), Finding::State::good,
-      std::to_string(pool.total_pages()) + " pages of " + format_bytes(pool.page_bytes())};
-  for (const std::string& warning : pool.warnings()) {
-    finding.state = Finding::State::warning;
-    finding.says += "; " + warning;
+  finding.says =
+      std::to_string(pool.total_pages()) + " pages of " + format_bytes(pool.page_bytes());
+  for (const std::string& warning : pool.warnings())
+    add(finding, {{Remark::Kind::warning, warning}});
+  if (memory && arguments.pool_size > memory->available) {
+    add(finding, {{Remark::Kind::warning, "more than the memory that is free now (" +
+                                              format_bytes(memory->available) + " of " +
+                                              format_bytes(memory->total) + ")"}});
   }
   return finding;
 }
@@ -148,7 +197,8 @@ Finding check_server(const DoctorArguments& arguments) {
   const std::string what = "server " + arguments.server;
   HttpClient client(arguments.server, arguments.api_key);
   client.set_timeout(std::chrono::seconds(10));
-  client.expect("GET", "/health");
+  if (!client.expect_json("GET", "/health").contains("uptime_seconds"))
+    throw not_vitrove(arguments.server, "with JSON of its own");
   const HttpReply ready = client.request("GET", "/ready");
   if (ready.status != 200) {
     return {what, Finding::State::warning,
@@ -164,16 +214,18 @@ Finding outcome_of(const std::string& what, Check check) {
   try {
     return check();
   } catch (const Error& error) {
-    const std::string detail = error.detail().empty() ? "" : " (" + error.detail() + ")";
-    return {what, Finding::State::bad, error.what() + detail};
+    return {what, Finding::State::bad, message_of(error)};
   } catch (const std::exception& error) {
     return {what, Finding::State::bad, error.what()};
   }
 }
 
 Finding store_outcome(const std::string& url) {
-  const std::string what = "store " + (url.empty() ? "(default)" : redact_url(url));
-  return outcome_of(what, [&] { return check_store(what, url); });
+  return outcome_of("store " + redact_url(url), [&] {
+    const std::string what =
+        "store " + redact_url(store_url(url)) + (url.empty() ? " (default)" : "");
+    return check_store(what, url);
+  });
 }
 
 std::string_view word(Finding::State state) {
@@ -191,10 +243,13 @@ std::string_view word(Finding::State state) {
 void print(const Findings& findings, bool as_json) {
   if (as_json) {
     auto list = nlohmann::json::array();
-    for (const Finding& finding : findings)
+    auto worst = Finding::State::good;
+    for (const Finding& finding : findings) {
+      worst = std::max(worst, finding.state);
       list.push_back(
           {{"what", finding.what}, {"state", word(finding.state)}, {"says", finding.says}});
-    std::puts(json_line(list).c_str());
+    }
+    std::puts(json_line({{"state", word(worst)}, {"findings", std::move(list)}}).c_str());
     return;
   }
   for (const Finding& finding : findings)
@@ -239,12 +294,14 @@ void add_doctor(CLI::App& app, int& exit_code) {
       ->add_option("--execution-provider", arguments->execution_provider,
                    "what the encoder is to run on")
       ->capture_default_str();
-  command->add_option("--server", arguments->server, "a running server")->type_name("URL");
+  command->add_option("--server", arguments->server, "a running server")
+      ->type_name("URL")
+      ->check(server_address);
   command->add_option("--api-key", arguments->api_key, "the server's key");
   add_bytes(*command, "--pool-size", arguments->pool_size, "pool to try out");
   command->add_flag("--pin-memory", arguments->pin_memory, "try to lock it");
   command->add_flag("--huge-pages", arguments->huge_pages, "try huge pages");
-  command->add_flag("--json", arguments->json, "a JSON list");
+  command->add_flag("--json", arguments->json, "one JSON object");
   command->callback([arguments, &exit_code] { exit_code = doctor(*arguments); });
 }
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -18,6 +19,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/environment.h"
 #include "base/log.h"
 #include "cli/base64.h"
 #include "cli/commands.h"
@@ -25,6 +27,7 @@
 #include "cli/output.h"
 #include "cli/safetensors_file.h"
 #include "cli/serve_options.h"
+#include "cli/store_access.h"
 #include "server/encode_service.h"
 #include "vitrove/error.h"
 #include "vitrove/media.h"
@@ -64,6 +67,13 @@ bool is_wanted(const fs::directory_entry& entry) {
   return entry.is_regular_file(gone) && !entry.path().filename().string().starts_with('.');
 }
 
+// What is wrong with a file or folder that was named; empty when it is there.
+std::string path_trouble(const std::string& name) {
+  std::error_code failed;
+  if (fs::exists(fs::status(name, failed))) return {};
+  return name + ": " + failed.message();
+}
+
 std::vector<std::string> expand(const std::vector<std::string>& names) {
   std::vector<std::string> files;
   for (const std::string& name : names) {
@@ -83,12 +93,15 @@ std::vector<std::string> expand(const std::vector<std::string>& names) {
 }
 
 std::vector<std::byte> read_file(const std::string& name) {
+  errno = 0;
   std::ifstream in(name, std::ios::binary | std::ios::ate);
-  if (!in) throw Error(ErrorCode::not_found, "cannot read " + name);
+  if (!in) {
+    throw Error(ErrorCode::not_found, "cannot read " + name + ": " + errno_text(errno));
+  }
   std::vector<std::byte> bytes(static_cast<std::size_t>(in.tellg()));
   in.seekg(0);
   in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  if (!in) throw Error(ErrorCode::not_found, "cannot read " + name);
+  if (!in) throw Error(ErrorCode::not_found, "cannot read " + name + " to its end");
   return bytes;
 }
 
@@ -179,15 +192,6 @@ std::string request_body(const EncodeArguments& arguments, std::span<const std::
   return body.dump();
 }
 
-// Whatever is odd about a reply is its server's fault, and another server may do better.
-json first_item(const std::string& metadata) {
-  try {
-    return json::parse(metadata).at("items").at(0);
-  } catch (const json::exception& error) {
-    throw Error(ErrorCode::internal, "the server's reply is malformed", error.what());
-  }
-}
-
 void read_reply(const std::string& reply, bool with_rows, Outcome& outcome) {
   if (!with_rows) {
     outcome.item = first_item(reply);
@@ -200,6 +204,7 @@ void read_reply(const std::string& reply, bool with_rows, Outcome& outcome) {
   outcome.dtype = tensors.dtype;
 }
 
+// Whatever is odd about a reply is its server's fault, too, and another server may do better.
 bool is_servers_fault(ErrorCode code) {
   return code == ErrorCode::unavailable || code == ErrorCode::queue_full ||
          code == ErrorCode::deadline_exceeded || code == ErrorCode::internal;
@@ -235,6 +240,7 @@ void encode_remotely(const EncodeArguments& arguments, ServerList& servers, Outc
       const bool is_away = error.code() == ErrorCode::unavailable;
       servers.ended(*index, is_away ? ServerList::Ended::away : ServerList::Ended::answered);
       outcome.error = error.what();
+      if (is_away && !error.detail().empty()) outcome.error += ": " + error.detail();
       outcome.code = error.code();
       if (!is_servers_fault(error.code())) return;
     }
@@ -245,13 +251,14 @@ void encode_remotely(const EncodeArguments& arguments, ServerList& servers, Outc
 
 json describe(const EncodedItem& item) {
   const EmbeddingView& view = item.view;
-  json out{{"key", item.key.text()},
-           {"modality", to_string(item.modality)},
-           {"tokens", view.rows()},
-           {"dim", view.dim()},
-           {"source", to_string(item.source)},
-           {"encode_ms", static_cast<double>(view.encode_cost().count()) / 1000.0}};
-  if (const auto& grid = view.side_data().grid) out["grid"] = {grid->t, grid->h, grid->w};
+  ValueHeader header;
+  header.modality = item.modality;
+  header.rows = view.rows();
+  header.dim = view.dim();
+  header.dtype = view.dtype();
+  header.encode_cost_us = static_cast<std::uint64_t>(view.encode_cost().count());
+  json out = describe_item(item.key, header, view.side_data());
+  out["source"] = to_string(item.source);
   return out;
 }
 
@@ -306,52 +313,75 @@ std::vector<Outcome> run_all(const EncodeArguments& arguments,
   return outcomes;
 }
 
-void print_json(const std::vector<Outcome>& outcomes) {
-  for (const Outcome& outcome : outcomes) {
-    json line{{"file", outcome.file}};
-    if (outcome.error.empty()) {
-      line.update(outcome.item);
-    } else {
-      line["error"] = {{"code", to_string(outcome.code)}, {"message", outcome.error}};
-    }
-    std::puts(json_line(line).c_str());
+json describe(const Outcome& outcome) {
+  json fact{{"file", outcome.file}};
+  if (outcome.error.empty()) {
+    fact.update(outcome.item);
+  } else {
+    fact["error"] = {{"code", to_string(outcome.code)}, {"message", outcome.error}};
   }
+  return fact;
 }
 
-// Every one with its reason; how many there are.
-std::size_t print_refused(const std::vector<Outcome>& outcomes) {
-  Table table({"REFUSED", "WHY", "REASON"});
+// What became of all files together.
+struct Totals {
+  explicit Totals(const std::vector<Outcome>& outcomes) {
+    for (const Outcome& outcome : outcomes) {
+      if (!outcome.error.empty()) {
+        ++refused;
+      } else if (outcome.item.value("source", "?") == "encoded") {
+        ++encoded;
+      } else {
+        ++hits;
+        saved_ms += outcome.item.value("encode_ms", 0.0);
+      }
+    }
+  }
+  std::size_t encoded = 0;
+  std::size_t hits = 0;
   std::size_t refused = 0;
+  double saved_ms = 0;
+};
+
+void print_json(const std::vector<Outcome>& outcomes) {
+  const Totals totals(outcomes);
+  json items = json::array();
+  for (const Outcome& outcome : outcomes) items.push_back(describe(outcome));
+  std::puts(json_line({{"encoded", totals.encoded},
+                       {"hits", totals.hits},
+                       {"refused", totals.refused},
+                       {"saved_ms", totals.saved_ms},
+                       {"items", std::move(items)}})
+                .c_str());
+}
+
+// Every one with its reason.
+void print_refused(const std::vector<Outcome>& outcomes) {
+  Table table({"REFUSED", "WHY", "REASON"});
   for (const Outcome& outcome : outcomes) {
     if (outcome.error.empty()) continue;
-    ++refused;
     table.add({shown(outcome.file), std::string(to_string(outcome.code)), shown(outcome.error)});
   }
-  if (refused > 0) std::puts("");
-  if (refused > 0) table.print();
-  if (refused > 0) std::puts("");
-  return refused;
+  std::puts("");
+  table.print();
+  std::puts("");
 }
 
 void print_table(const std::vector<Outcome>& outcomes) {
   Table table({"FILE", "FROM", "TOKENS", "ENCODE", "KEY"});
-  std::size_t hits = 0;
-  std::size_t encodes = 0;
-  double saved_ms = 0;
   for (const Outcome& outcome : outcomes) {
     if (!outcome.error.empty()) continue;
-    const std::string source = outcome.item.value("source", "?");
     const double cost = outcome.item.value("encode_ms", 0.0);
-    (source == "encoded" ? encodes : hits) += 1;
-    if (source != "encoded") saved_ms += cost;
-    table.add({shown(outcome.file), source, outcome.item.at("tokens").dump(),
+    table.add({shown(outcome.file), outcome.item.value("source", "?"),
+               outcome.item.at("tokens").dump(),
                format_duration(std::chrono::microseconds(static_cast<long long>(cost * 1000))),
                outcome.item.value("key", "")});
   }
   table.print();
-  const std::size_t refused = print_refused(outcomes);
+  const Totals totals(outcomes);
+  if (totals.refused > 0) print_refused(outcomes);
   std::printf("%zu files: %zu encoded, %zu hits (%.1f ms of encoding saved), %zu refused\n",
-              outcomes.size(), encodes, hits, saved_ms, refused);
+              outcomes.size(), totals.encoded, totals.hits, totals.saved_ms, totals.refused);
 }
 
 void write_output(const std::string& path, std::vector<Outcome>& outcomes) {
@@ -370,8 +400,9 @@ void write_output(const std::string& path, std::vector<Outcome>& outcomes) {
 }
 
 int finish(const EncodeArguments& arguments, std::vector<Outcome>& outcomes) {
-  arguments.as_json ? print_json(outcomes) : print_table(outcomes);
+  if (!arguments.as_json) print_table(outcomes);
   if (!arguments.output.empty()) write_output(arguments.output, outcomes);
+  if (arguments.as_json) print_json(outcomes);
   const auto failed = static_cast<std::size_t>(
       std::count_if(outcomes.begin(), outcomes.end(),
                     [](const Outcome& outcome) { return !outcome.error.empty(); }));
@@ -419,9 +450,10 @@ void add_encode(CLI::App& app, int& exit_code) {
       app.add_subcommand("encode", "encode media through servers, or in this process");
   command->add_option("FILES", arguments->files, "pictures, clips, sounds, or folders of them")
       ->required()
-      ->check(CLI::ExistingPath);
+      ->check(path_trouble);
   command->add_option("--server", arguments->servers, "server to send to, repeatable")
-      ->type_name("URL");
+      ->type_name("URL")
+      ->check(server_address);
   command->add_option("--api-key", arguments->api_key, "the servers' key");
   command->add_option("--mm-processor-kwargs", arguments->kwargs,
                       "preprocessing parameters, a JSON object");
@@ -430,7 +462,7 @@ void add_encode(CLI::App& app, int& exit_code) {
   command->add_option("-j,--jobs", arguments->jobs, "files at a time")
       ->capture_default_str()
       ->check(CLI::Range(1U, 256U));
-  command->add_flag("--json", arguments->as_json, "one JSON object a file");
+  command->add_flag("--json", arguments->as_json, "one JSON object");
   add_model_options(*command, config);
   command->get_option("--encoder")->required(false);
   add_cache_options(*command, config);

@@ -3,13 +3,13 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/http_client.h"
+#include "cli/output.h"
 #include "cli/safetensors_file.h"
 #include "cli/store_access.h"
 #include "vitrove/error.h"
@@ -27,39 +27,41 @@ struct GetArguments {
   bool json = false;
 };
 
-void from_server(const GetArguments& arguments) {
+struct Fetched {
+  nlohmann::json item;
+  NamedRows rows;
+};
+
+Fetched from_server(const GetArguments& arguments) {
   HttpClient client(arguments.server, arguments.api_key);
-  const SafetensorsReply reply =
-      parse_safetensors(client.expect("GET", "/embeddings/" + arguments.key));
-  write_safetensors(arguments.output, {{"embedding", reply.dtype, reply.dim, reply.rows}},
-                    reply.metadata);
+  SafetensorsReply reply = parse_safetensors(client.expect("GET", "/embeddings/" + arguments.key));
+  nlohmann::json item = first_item(reply.metadata);
+  item.erase("source");  // which is of this moment, and not of the embedding
+  return {std::move(item), {"embedding", reply.dtype, reply.dim, std::move(reply.rows)}};
 }
 
-void from_store(const GetArguments& arguments, const EmbeddingKey& key) {
-  const auto store = open_store(arguments.store);
+Fetched from_store(const GetArguments& arguments, const EmbeddingKey& key) {
+  const auto store = look_at_store(arguments.store);
   const auto value = read_value(*store, key);
-  if (!value) throw Error(ErrorCode::not_found, "no such key in this store");
+  if (!value) throw no_such_key(key);
   const auto rows = value->rows();
-  write_safetensors(
-      arguments.output,
-      {{"embedding", value->header.dtype, value->header.dim, {rows.begin(), rows.end()}}},
-      describe_header(value->header));
+  return {describe_item(value->header.key, value->header, value->side),
+          {"embedding", value->header.dtype, value->header.dim, {rows.begin(), rows.end()}}};
 }
 
 int get(const GetArguments& arguments) {
   const EmbeddingKey key = parse_key(arguments.key);
-  if (arguments.server.empty()) {
-    from_store(arguments, key);
-  } else {
-    from_server(arguments);
-  }
+  Fetched fetched = arguments.server.empty() ? from_store(arguments, key) : from_server(arguments);
+  fetched.item["tensor"] = fetched.rows.name;
+  const nlohmann::json metadata{{"items", nlohmann::json::array({fetched.item})}};
+  write_safetensors(arguments.output, {std::move(fetched.rows)}, metadata.dump());
   std::error_code ignored;
   const std::uint64_t bytes = std::filesystem::file_size(arguments.output, ignored);
   if (arguments.json) {
-    const nlohmann::json written = {
-        {"key", key.text()}, {"output", arguments.output}, {"bytes", bytes}};
-    // A file's name need not be UTF-8.
-    std::puts(written.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+    nlohmann::json facts = std::move(fetched.item);
+    facts["output"] = arguments.output;
+    facts["bytes"] = bytes;
+    std::puts(json_line(facts).c_str());
   } else {
     std::printf("%s: %s\n", arguments.output.c_str(), format_bytes(bytes).c_str());
   }
@@ -75,7 +77,9 @@ void add_get(CLI::App& app, int& exit_code) {
   command->add_option("-o,--output", arguments->output, "the file")->type_name("FILE")->required();
   command->add_option("--store", arguments->store, "the store (default: the default file store)")
       ->type_name("URL");
-  command->add_option("--server", arguments->server, "ask this server instead")->type_name("URL");
+  command->add_option("--server", arguments->server, "ask this server instead")
+      ->type_name("URL")
+      ->check(server_address);
   command->add_option("--api-key", arguments->api_key, "the server's key");
   command->add_flag("--json", arguments->json, "one JSON object");
   command->callback([arguments, &exit_code] { exit_code = get(*arguments); });

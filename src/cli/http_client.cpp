@@ -1,9 +1,12 @@
 #include "cli/http_client.h"
 
+#include <algorithm>
+#include <array>
+
 #include <curl/curl.h>
 #include <nlohmann/json.hpp>
 
-#include "vitrove/error.h"
+#include "vitrove/embedding_store_factory.h"
 
 namespace vitrove::cli {
 namespace {
@@ -38,7 +41,43 @@ ErrorCode code_of(long status) {
   }
 }
 
+// What the address may say before its host.
+std::string_view scheme_of(std::string_view address) {
+  const std::size_t end = address.find("://");
+  return end == std::string_view::npos ? std::string_view() : address.substr(0, end);
+}
+
+// These mean what they say, whoever says them: something before the server, perhaps.
+bool is_plain_status(long status) {
+  constexpr std::array known = {401L, 403L, 413L, 429L, 502L, 503L, 504L};
+  return std::ranges::find(known, status) != known.end();
+}
+
+[[noreturn]] void throw_reply_error(const std::string& base, const HttpReply& reply) {
+  const auto body = nlohmann::json::parse(reply.body, nullptr, false);
+  const bool is_ours = body.is_object() && body.contains("error") && body["error"].is_object();
+  const std::string status = std::to_string(reply.status);
+  if (is_ours)
+    throw Error(code_of(reply.status), body["error"].value("message", "an error " + status));
+  if (is_plain_status(reply.status))
+    throw Error(code_of(reply.status), "the server answered " + status);
+  throw not_vitrove(base, "with an error " + status + " of its own");
+}
+
 }  // namespace
+
+Error not_vitrove(const std::string& base, const std::string& how) {
+  return Error(ErrorCode::unavailable,
+               redact_url(base) + " answers " + how + ": no Vitrove server; is the address right?");
+}
+
+std::string server_address(const std::string& text) {
+  const std::string_view scheme = scheme_of(text);
+  if (text.starts_with("http://") || text.starts_with("https://")) return {};
+  if (scheme.empty() && text.find('/') == std::string::npos) return {};
+  return "a server's address is expected, such as http://127.0.0.1:8090, and not " +
+         redact_url(text);
+}
 
 struct HttpClient::Handle {
   Handle() {
@@ -75,6 +114,8 @@ HttpReply HttpClient::request(const std::string& method, const std::string& path
       &curl_slist_free_all);
 
   curl_easy_reset(curl);
+  std::array<char, CURL_ERROR_SIZE> reason{};
+  curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, reason.data());
   curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
   curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method.c_str());
   curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers.get());
@@ -89,8 +130,11 @@ HttpReply HttpClient::request(const std::string& method, const std::string& path
     curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
   }
   const CURLcode result = curl_easy_perform(curl);
+  curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, nullptr);
   if (result != CURLE_OK)
-    throw Error(ErrorCode::unavailable, "no answer from " + base_, curl_easy_strerror(result));
+    throw Error(ErrorCode::unavailable, "no answer from " + redact_url(base_),
+                std::string(reason[0] == '\0' ? curl_easy_strerror(result) : reason.data()) +
+                    "; does a server run there?");
   curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &reply.status);
   return reply;
 }
@@ -98,8 +142,15 @@ HttpReply HttpClient::request(const std::string& method, const std::string& path
 std::string HttpClient::expect(const std::string& method, const std::string& path,
                                std::string_view body) {
   HttpReply reply = request(method, path, body);
-  if (reply.status >= 400) throw_reply_error(reply);
+  if (reply.status >= 400) throw_reply_error(base_, reply);
   return std::move(reply.body);
+}
+
+nlohmann::json HttpClient::expect_json(const std::string& method, const std::string& path,
+                                       std::string_view body) {
+  auto reply = nlohmann::json::parse(expect(method, path, body), nullptr, false);
+  if (!reply.is_object()) throw not_vitrove(base_, "with something that is no JSON object");
+  return reply;
 }
 
 std::string query_value(std::string_view text) {
@@ -117,14 +168,6 @@ std::string query_value(std::string_view text) {
     }
   }
   return result;
-}
-
-void throw_reply_error(const HttpReply& reply) {
-  std::string message = "the server answered " + std::to_string(reply.status);
-  const auto body = nlohmann::json::parse(reply.body, nullptr, false);
-  if (body.is_object() && body.contains("error") && body["error"].is_object())
-    message = body["error"].value("message", message);
-  throw Error(code_of(reply.status), message);
 }
 
 }  // namespace vitrove::cli

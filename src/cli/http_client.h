@@ -6,6 +6,10 @@
 #include <string>
 #include <string_view>
 
+#include <nlohmann/json_fwd.hpp>
+
+#include "vitrove/error.h"
+
 namespace vitrove::cli {
 
 struct HttpReply {
@@ -28,6 +32,10 @@ class HttpClient {
   std::string expect(const std::string& method, const std::string& path,
                      std::string_view body = {});
 
+  // The same, of a reply that has to be a JSON object.
+  nlohmann::json expect_json(const std::string& method, const std::string& path,
+                             std::string_view body = {});
+
   const std::string& base() const { return base_; }
   void set_timeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }
 
@@ -42,7 +50,10 @@ class HttpClient {
 // `text` as a value in a query: everything but letters, digits and "-._~" is percent-encoded.
 std::string query_value(std::string_view text);
 
-// Throws the Error that a reply's body describes.
-[[noreturn]] void throw_reply_error(const HttpReply& reply);
+// What is wrong with the address of a server, for options; empty when it is good.
+std::string server_address(const std::string& text);
+
+// Error{unavailable}: something answers there that is no Vitrove server. `how`: "with ...".
+Error not_vitrove(const std::string& base, const std::string& how);
 
 }  // namespace vitrove::cli

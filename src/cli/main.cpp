@@ -6,9 +6,12 @@
 #include <string_view>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "base/log.h"
 #include "cli/commands.h"
 #include "cli/option_sources.h"
+#include "cli/output.h"
 #include "vitrove/error.h"
 
 namespace vitrove::cli {
@@ -31,6 +34,34 @@ void add_config_option(CLI::App& command) {
   for (CLI::App* each : inner) add_config_option(*each);
   if (inner.empty())
     command.add_option("--config", "TOML file with these options")->type_name("FILE");
+}
+
+// An empty word is a variable that is not set, most likely, and must not mean the default.
+void refuse_empty_values(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_items_expected_max() == 0) continue;
+    option->check([](const std::string& value) {
+      return value.empty() ? "is empty: give a value or leave it out" : std::string();
+    });
+  }
+  for (CLI::App* command : app.get_subcommands({})) refuse_empty_values(*command);
+}
+
+void add_footers(CLI::App& app) {
+  app.footer(exit_codes);
+  for (CLI::App* command : app.get_subcommands({})) add_footers(*command);
+}
+
+// What CLI11 says in one line, whatever it is.
+std::string one_line(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  while (text.ends_with(' ')) text.pop_back();
+  return shown(text);
+}
+
+std::string command_line_of(const CLI::App& app) {
+  const auto chosen = app.get_subcommands();
+  return app.get_name() + (chosen.empty() ? "" : " " + command_line_of(*chosen.front()));
 }
 
 // Lists are given by repeating the option: else it would take for its own the files that follow.
@@ -60,11 +91,13 @@ int run(int argc, char** argv) {
 
   add_config_option(app);
   take_one_value_each(app);
+  refuse_empty_values(app);
+  add_footers(app);
 
   // Before --help can hide it.
   if (argc > 1 && argv[1][0] != '-' && !knows(app, argv[1])) {
-    std::fprintf(stderr, "vitrove: there is no command '%.40s'; see vitrove --help\n", argv[1]);
-    return exit_usage;
+    throw Error(ErrorCode::invalid_argument,
+                "there is no command '" + shown(argv[1], 40) + "'; `vitrove --help` lists them");
   }
   try {
     std::vector<std::string> words = with_option_sources(app, {argv + 1, argv + argc});
@@ -72,8 +105,8 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& success) {                               // --help, --version
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    app.exit(error);
-    return exit_usage;
+    throw Error(ErrorCode::invalid_argument,
+                one_line(error.what()) + "; see `" + command_line_of(app) + " --help`");
   }
   return exit_code;
 }
@@ -85,11 +118,25 @@ int exit_code_of(ErrorCode code) {
     case ErrorCode::not_found:
       return exit_not_found;
     case ErrorCode::unavailable:
+    case ErrorCode::queue_full:
+    case ErrorCode::deadline_exceeded:
     case ErrorCode::media_fetch_failed:
       return exit_unreachable;
     default:
       return exit_failed;
   }
+}
+
+// One line for people, and for scripts that asked for it one object.
+int report(int argc, char** argv, const Error& error) {
+  std::fprintf(stderr, "vitrove: %s\n", message_of(error).c_str());
+  const bool as_json = std::any_of(
+      argv, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
+  if (as_json) {
+    const nlohmann::json fact{{"code", to_string(error.code())}, {"message", message_of(error)}};
+    std::puts(json_line({{"error", fact}}).c_str());
+  }
+  return exit_code_of(error.code());
 }
 
 }  // namespace
@@ -100,15 +147,12 @@ int main(int argc, char** argv) {
   // Set before there is a second thread; whoever wants the reports sets it to 0.
   ::setenv("ORT_DISABLE_TELEMETRY", "1", 0);  // NOLINT(concurrency-mt-unsafe)
   try {
-    // Standard output is for results; `serve` sets its own level.
-    vitrove::set_up_logging(spdlog::level::warn, vitrove::LogFormat::text);
+    // What is wrong is told by one line at the end; `serve` and `encode` set their own level.
+    vitrove::set_up_logging(spdlog::level::err, vitrove::LogFormat::text);
     return vitrove::cli::run(argc, argv);
   } catch (const vitrove::Error& error) {
-    std::fprintf(stderr, "vitrove: %s\n", error.what());
-    if (!error.detail().empty()) std::fprintf(stderr, "  %s\n", error.detail().c_str());
-    return vitrove::cli::exit_code_of(error.code());
+    return vitrove::cli::report(argc, argv, error);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "vitrove: %s\n", error.what());
-    return vitrove::cli::exit_failed;
+    return vitrove::cli::report(argc, argv, {vitrove::ErrorCode::internal, error.what()});
   }
 }

@@ -254,9 +254,20 @@ std::string unmarked(std::string value) {
   return value;
 }
 
+// The parser would take the next word for the value of "--store=".
+void refuse_empty_values_of(const Words& words) {
+  for (const std::string& word : words) {
+    if (word == "--") return;
+    if (word.starts_with("--") && word.find('=') == word.size() - 1)
+      throw Error(ErrorCode::invalid_argument,
+                  word.substr(0, word.size() - 1) + " is empty: give a value or leave it out");
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> with_option_sources(CLI::App& app, Words words) {
+  refuse_empty_values_of(words);
   const Commands commands = chosen_commands(app, words);
   if (commands.empty()) return words;
   CLI::App* command = commands.back();

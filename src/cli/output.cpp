@@ -72,6 +72,12 @@ void Progress::draw(const std::string& label) {
   std::fprintf(stderr, "%zu of %zu done\n", done_, total_);
 }
 
+std::string message_of(const Error& error) {
+  std::string text = error.what();
+  if (!error.detail().empty()) text += ": " + error.detail();
+  return shown(text);
+}
+
 std::string json_line(const nlohmann::json& value) {
   return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

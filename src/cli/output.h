@@ -9,6 +9,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "vitrove/error.h"
+
 namespace vitrove::cli {
 
 // Columns as wide as their widest cell; numbers are the caller's to format.
@@ -47,6 +49,9 @@ class Progress {
   std::size_t last_tenth_ = 0;
   std::chrono::steady_clock::time_point last_line_;
 };
+
+// One line for people: what is wrong, and the details if there are any.
+std::string message_of(const Error& error);
 
 // One line of JSON. Names of files need not be UTF-8: what is none becomes U+FFFD.
 std::string json_line(const nlohmann::json& value);

@@ -1,11 +1,12 @@
 #include "cli/safetensors_file.h"
 
-#include <cstring>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 
 #include <nlohmann/json.hpp>
 
+#include "base/environment.h"
 #include "vitrove/error.h"
 
 namespace vitrove::cli {
@@ -53,6 +54,7 @@ void write_safetensors(const std::string& path, const std::vector<NamedRows>& te
                        const std::string& metadata) {
   const std::string header = header_text(tensors, metadata);
   const std::string temporary = path + ".part";
+  errno = 0;
   std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
   const auto length = static_cast<std::uint64_t>(header.size());
   char bytes[8];
@@ -63,11 +65,27 @@ void write_safetensors(const std::string& path, const std::vector<NamedRows>& te
     out.write(reinterpret_cast<const char*>(tensor.rows.data()),
               static_cast<std::streamsize>(tensor.rows.size()));
   out.close();
-  std::error_code failed;
+  std::error_code failed(out ? 0 : errno, std::generic_category());
   if (out) std::filesystem::rename(temporary, path, failed);
   if (!out || failed) {
+    const std::string why = failed ? errno_text(failed.value()) : "an error of the file system";
     std::filesystem::remove(temporary, failed);
-    throw Error(ErrorCode::unavailable, "cannot write " + path);
+    throw Error(ErrorCode::internal, "cannot write " + path + ": " + why);
+  }
+}
+
+nlohmann::json first_item(const std::string& metadata) {
+  try {
+    const json reply = json::parse(metadata);
+    json item = reply.at("items").at(0);
+    item.erase("offset");  // which is of a reply with several
+    if (!item.contains("dim")) {
+      item["dim"] = reply.at("embedding_dim");
+      item["dtype"] = reply.at("dtype");
+    }
+    return item;
+  } catch (const json::exception& error) {
+    throw Error(ErrorCode::internal, "the server's reply is malformed", error.what());
   }
 }
 

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "vitrove/types.h"
 
 namespace vitrove::cli {
@@ -19,7 +21,7 @@ struct NamedRows {
 };
 
 // `metadata` goes under __metadata__ key "vitrove". Writes beside the file, then renames; throws
-// Error{unavailable} when that fails.
+// Error{internal} when that fails.
 void write_safetensors(const std::string& path, const std::vector<NamedRows>& tensors,
                        const std::string& metadata);
 
@@ -32,5 +34,9 @@ struct SafetensorsReply {
 
 // A reply with one tensor. Throws Error{internal} when it is not what a server sends.
 SafetensorsReply parse_safetensors(std::string_view body);
+
+// What the metadata of a reply says of its first item, spelled as describe_item() does, with its
+// `source`. Throws Error{internal} when it is not what a server sends.
+nlohmann::json first_item(const std::string& metadata);
 
 }  // namespace vitrove::cli

@@ -29,19 +29,19 @@ struct ServerArguments {
 void add_server_arguments(CLI::App& command, ServerArguments& arguments) {
   command.add_option("--server", arguments.server, "the server's address")
       ->type_name("URL")
+      ->check(server_address)
       ->capture_default_str();
   command.add_option("--admin-key,--api-key", arguments.key, "the server's admin key");
-  command.add_flag("--json", arguments.as_json, "the server's JSON as it is");
+  command.add_flag("--json", arguments.as_json, "one JSON object, as the server gives it");
 }
 
 int flush(const ServerArguments& arguments) {
   HttpClient client(arguments.server, arguments.key);
   std::string path = "/flush?scope=" + arguments.scope;
   if (!arguments.model.empty()) path += "&model=" + query_value(arguments.model);
-  const std::string body = client.expect("POST", path);
-  const json reply = json::parse(body);
+  const json reply = client.expect_json("POST", path);
   if (arguments.as_json) {
-    std::puts(body.c_str());
+    std::puts(reply.dump().c_str());
     return reply.value("complete", true) ? exit_ok : exit_failed;
   }
   for (const json& tier : reply.at("tiers")) {
@@ -118,13 +118,12 @@ json take_out(json& reply, const char* name) {
 
 int stats(const ServerArguments& arguments) {
   HttpClient client(arguments.server, arguments.key);
-  const std::string body = client.expect("GET", "/stats");
+  json reply = client.expect_json("GET", "/stats");
   if (arguments.as_json) {
-    std::puts(body.c_str());
+    std::puts(reply.dump().c_str());
     return exit_ok;
   }
   Table table({"WHAT", "VALUE"});
-  json reply = json::parse(body);
   // These are tables of their own. Servers of before did not have them.
   const json models = take_out(reply, "models");
   const json keys = take_out(reply, "top_keys");
@@ -141,6 +140,16 @@ int stats(const ServerArguments& arguments) {
   return exit_ok;
 }
 
+// What the reply of a server of ours does not look like, no server of ours has sent.
+template <typename Command>
+int with_server(const ServerArguments& arguments, Command command) {
+  try {
+    return command(arguments);
+  } catch (const json::exception&) {
+    throw not_vitrove(arguments.server, "with JSON of its own");
+  }
+}
+
 }  // namespace
 
 void add_flush(CLI::App& app, int& exit_code) {
@@ -153,14 +162,14 @@ void add_flush(CLI::App& app, int& exit_code) {
                       "fingerprint whose values go; '*': everything under the server's prefix; "
                       "default: the server's own model");
   add_server_arguments(*command, *arguments);
-  command->callback([arguments, &exit_code] { exit_code = flush(*arguments); });
+  command->callback([arguments, &exit_code] { exit_code = with_server(*arguments, flush); });
 }
 
 void add_stats(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<ServerArguments>();
   CLI::App* command = app.add_subcommand("stats", "show what a server has done and saved");
   add_server_arguments(*command, *arguments);
-  command->callback([arguments, &exit_code] { exit_code = stats(*arguments); });
+  command->callback([arguments, &exit_code] { exit_code = with_server(*arguments, stats); });
 }
 
 }  // namespace vitrove::cli

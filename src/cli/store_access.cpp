@@ -1,10 +1,16 @@
 #include "cli/store_access.h"
 
+#include <algorithm>
+#include <cctype>
+
 #include <nlohmann/json.hpp>
 
+#include "base/environment.h"
+#include "cli/output.h"
+#include "cli/store_advice.h"
 #include "server/server_config.h"
-#include "vitrove/embedding_store_factory.h"
-#include "vitrove/error.h"
+#include "vitrove/file_store.h"
+#include "vitrove/units.h"
 
 namespace vitrove::cli {
 namespace {
@@ -16,10 +22,6 @@ StoreContext store_context() {
   context.deadline = std::chrono::steady_clock::now() + patience;
   context.trace_id = "cli";
   return context;
-}
-
-[[noreturn]] void throw_fault(const StoreResult& result) {
-  throw Error(ErrorCode::unavailable, "the store failed: " + std::string(to_string(result.status)));
 }
 
 void check_value_bytes(const EmbeddingKey& key, StoredValue& value) {
@@ -48,7 +50,7 @@ std::optional<StoredValue> read_one(EmbeddingStore& store, const EmbeddingKey& k
   const StoreContext context = store_context();
   const StoreResult found = store.batch_is_exist(std::span(&key, 1), context).front();
   if (found.status == StoreStatus::absent) return std::nullopt;
-  if (!found.ok()) throw_fault(found);
+  if (!found.ok()) throw store_fault(store, found);
 
   StoredValue value;
   value.bytes.resize(found.size);
@@ -56,24 +58,90 @@ std::optional<StoredValue> read_one(EmbeddingStore& store, const EmbeddingKey& k
   const StoreResult got =
       store.batch_get(std::span(&key, 1), std::span(&buffer, 1), context).front();
   if (got.status == StoreStatus::absent) return std::nullopt;  // gone in between
-  if (!got.ok()) throw_fault(got);
+  if (!got.ok()) throw store_fault(store, got);
   check_value_bytes(key, value);
   return value;
 }
 
 }  // namespace
 
-std::unique_ptr<EmbeddingStore> open_store(const std::string& url) {
+std::string store_url(const std::string& url) {
   ServerConfig config;
   if (!url.empty()) config.stores = {url};
   const std::vector<std::string> urls = resolve_store_urls(config);
-  if (urls.empty()) throw Error(ErrorCode::invalid_argument, "no store given");
-  return EmbeddingStoreFactory::with_builtins().create_backend(urls.front());
+  if (urls.empty())
+    throw Error(ErrorCode::invalid_argument,
+                "'none' is no store to look into: name one, such as file:///var/lib/vitrove");
+  return urls.front();
+}
+
+std::optional<StoreUrl> file_store_url(const std::string& url) {
+  constexpr std::string_view scheme = "file:";
+  const bool is_file = url.size() >= scheme.size() &&
+                       std::ranges::equal(url.substr(0, scheme.size()), scheme, {},
+                                          [](unsigned char c) { return std::tolower(c); });
+  if (!is_file) return std::nullopt;
+  return StoreUrl::parse(url);
+}
+
+std::unique_ptr<EmbeddingStore> look_at_store(const std::string& url) {
+  const std::string full = store_url(url);
+  std::map<std::string, std::string> options;
+  if (const auto parsed = file_store_url(full); parsed && !parsed->options.contains("guest"))
+    options["guest"] = "true";
+  return EmbeddingStoreFactory::with_builtins().create_backend(full, options);
+}
+
+namespace {
+
+// Bytes that the store of the URL holds already, as its servers have written down.
+std::uint64_t held_bytes(const std::string& full) {
+  try {
+    return look_at_store(full)->health().bytes.value_or(0);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::unavailable) return 0;  // no store yet
+    throw;
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<EmbeddingStore> open_store(const std::string& url) {
+  const std::string full = store_url(url);
+  if (const auto parsed = file_store_url(full)) {
+    StoreOptions options(parsed->options);
+    const std::uint64_t capacity = options.bytes("capacity", FileStoreOptions{}.capacity);
+    const std::uint64_t held = held_bytes(full);
+    if (held > capacity)
+      throw Error(ErrorCode::invalid_argument,
+                  "the store holds " + format_bytes(held) + ", and would lose what is beyond a " +
+                      "capacity of " + format_bytes(capacity) +
+                      ": give the URL the capacity= that its servers have");
+  }
+  return EmbeddingStoreFactory::with_builtins().create_backend(full);
+}
+
+Error store_fault(const EmbeddingStore& store, const StoreResult& result) {
+  std::string reason(to_string(result.status));
+  if (result.error_number != 0) reason += " (" + errno_text(result.error_number) + ")";
+  const std::string detail = store.health().detail;
+  if (!detail.empty()) reason += "; " + detail;
+  const std::string_view advice = advice_for(store.name(), reason);
+  if (!advice.empty()) reason += ". " + std::string(advice);
+  return Error(ErrorCode::unavailable,
+               "the " + std::string(store.name()) + " store failed: " + reason);
+}
+
+Error no_such_key(const EmbeddingKey& key) {
+  return Error(ErrorCode::not_found, "there is no " + key.text() + " in this store");
 }
 
 EmbeddingKey parse_key(const std::string& text) {
   const auto key = EmbeddingKey::parse(text);
-  if (!key) throw Error(ErrorCode::invalid_argument, "not a key (vt1- and 64 hex digits): " + text);
+  if (!key)
+    throw Error(ErrorCode::invalid_argument,
+                "'" + shown(text, 100) +
+                    "' is not a key: vt1- and 64 hex digits, as `vitrove ls` lists them");
   return *key;
 }
 
@@ -85,19 +153,35 @@ std::optional<StoredValue> read_value(EmbeddingStore& store, const EmbeddingKey&
   return read_one(store, *value->side.alias_target);
 }
 
-std::string describe_header(const ValueHeader& header) {
-  return nlohmann::json{{"key", header.key.text()},
-                        {"kind", header.kind == ValueKind::alias ? "alias" : "embedding"},
-                        {"modality", to_string(header.modality)},
-                        {"tokens", header.rows},
-                        {"dim", header.dim},
-                        {"dtype", to_string(header.dtype)},
-                        {"model", to_hex(header.model_fingerprint)},
-                        {"bytes", header.value_bytes()},
-                        {"side_bytes", header.side_bytes},
-                        {"created_us", header.created_us},
-                        {"encode_ms", static_cast<double>(header.encode_cost_us) / 1000.0}}
-      .dump();
+nlohmann::json describe_header(const ValueHeader& header) {
+  return {{"key", header.key.text()},
+          {"kind", header.kind == ValueKind::alias ? "alias" : "embedding"},
+          {"modality", to_string(header.modality)},
+          {"tokens", header.rows},
+          {"dim", header.dim},
+          {"dtype", to_string(header.dtype)},
+          {"model", to_hex(header.model_fingerprint)},
+          {"bytes", header.value_bytes()},
+          {"side_bytes", header.side_bytes},
+          {"created_us", header.created_us},
+          {"encode_ms", static_cast<double>(header.encode_cost_us) / 1000.0}};
+}
+
+nlohmann::json describe_item(const EmbeddingKey& key, const ValueHeader& header,
+                             const SideData& side) {
+  nlohmann::json item{{"key", key.text()},
+                      {"modality", to_string(header.modality)},
+                      {"tokens", header.rows},
+                      {"dim", header.dim},
+                      {"dtype", to_string(header.dtype)},
+                      {"grid", nullptr},
+                      {"timestamps", nullptr},
+                      {"seconds_per_grid", nullptr},
+                      {"encode_ms", static_cast<double>(header.encode_cost_us) / 1000.0}};
+  if (side.grid) item["grid"] = {side.grid->t, side.grid->h, side.grid->w};
+  if (!side.timestamps.empty()) item["timestamps"] = side.timestamps;
+  if (side.seconds_per_grid) item["seconds_per_grid"] = *side.seconds_per_grid;
+  return item;
 }
 
 }  // namespace vitrove::cli

@@ -34,6 +34,7 @@ constexpr std::array known = {
            "lends some from here)"},
     Advice{"mooncake", "cannot start", "python= names the interpreter that has the wheel"},
     Advice{"file", "Permission denied", "the folder must be writable for whoever runs Vitrove"},
+    Advice{"file", "Read-only file system", "mount it writable, or name another folder"},
     Advice{"file", "No space left", "the disk is full: a lower capacity= leaves room for others"},
 };
 

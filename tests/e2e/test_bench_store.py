@@ -21,7 +21,7 @@ def redis(tmp_path):
 
 def lines(result):
     assert result.returncode == 0, result.stderr
-    return [json.loads(line) for line in result.stdout.splitlines()]
+    return json.loads(result.stdout)["runs"]
 
 
 def check_figures(found, name, batch=1, threads=1):
@@ -71,7 +71,7 @@ def test_what_fails_is_counted_and_named(redis):
     result = run_cli("bench", "store", redis.url(), "--json", "--size", "1MiB", "--count", 16,
                      "--time", "0")
     assert result.returncode == 1
-    put, exist, get = [json.loads(line) for line in result.stdout.splitlines()]
+    put, exist, get = json.loads(result.stdout)["runs"]
     assert put["failed"] > 0 and put["operations"] + put["failed"] == 16
     assert "no_space" in put["fault"]
     assert exist["failed"] == get["failed"] == put["failed"] and get["fault"] == "absent"

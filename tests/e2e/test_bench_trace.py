@@ -24,7 +24,7 @@ def trace(tmp_path):
 def measured(trace, *more):
     result = run_cli("bench", "trace", trace, "--json", *more)
     assert result.returncode == 0, result.stderr
-    return [json.loads(line) for line in result.stdout.splitlines()]
+    return json.loads(result.stdout)["runs"]
 
 
 def test_every_policy_is_measured_at_every_pool_size(trace):

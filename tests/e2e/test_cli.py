@@ -18,8 +18,8 @@ def files(tmp_path):
     return folder
 
 
-def lines(result):
-    return [json.loads(line) for line in result.stdout.splitlines()]
+def items(result):
+    return json.loads(result.stdout)["items"]
 
 
 def encode_here(files, store, *more):
@@ -30,10 +30,10 @@ def test_encode_without_a_server_stores_and_then_hits(files, store_folder):
     store = file_store(store_folder)
     first = encode_here(files, store)
     assert first.returncode == 0, first.stderr
-    assert [line["source"] for line in lines(first)] == ["encoded"] * 3
+    assert [item["source"] for item in items(first)] == ["encoded"] * 3
     second = encode_here(files, store)
-    assert [line["source"] for line in lines(second)] == ["store"] * 3
-    assert [line["key"] for line in lines(first)] == [line["key"] for line in lines(second)]
+    assert [item["source"] for item in items(second)] == ["store"] * 3
+    assert [item["key"] for item in items(first)] == [item["key"] for item in items(second)]
 
 
 def test_encode_says_what_it_refused_and_goes_on(files, store_folder):
@@ -50,7 +50,7 @@ def test_encode_through_servers_survives_a_dead_one(start, files, tmp_path):
     result = run_cli("encode", files, "--server", dead, "--server",
                      f"http://127.0.0.1:{server.port}", "--json", "-o", tmp_path / "out.safetensors")
     assert result.returncode == 0, result.stderr
-    assert len(lines(result)) == 3
+    assert len(items(result)) == 3
     assert read_header(tmp_path / "out.safetensors").keys() == {
         "__metadata__", "embedding.0", "embedding.1", "embedding.2"}
     only_dead = run_cli("encode", files, "--server", dead)
@@ -65,13 +65,15 @@ def read_header(path):
 
 def test_ls_stat_get_rm_on_a_store(files, store_folder, tmp_path):
     store = file_store(store_folder)
-    key = lines(encode_here(files, store))[0]["key"]
+    key = items(encode_here(files, store))[0]["key"]
 
-    listed = lines(run_cli("ls", "--store", store, "--json"))
+    listing = json.loads(run_cli("ls", "--store", store, "--json").stdout)
+    assert (listing["embeddings"], listing["aliases"], listing["unreadable"]) == (3, 3, 0)
+    listed = listing["values"]
     assert sorted(line["kind"] for line in listed) == ["alias"] * 3 + ["embedding"] * 3
     assert key in run_cli("ls", "--store", store).stdout
 
-    fact = lines(run_cli("stat", key, "--store", store, "--json"))[0]
+    fact = json.loads(run_cli("stat", key, "--store", store, "--json").stdout)
     assert (fact["tokens"], fact["dim"], fact["dtype"]) == (16, 64, "float32")
 
     out = tmp_path / "one.safetensors"
@@ -87,7 +89,7 @@ def test_ls_stat_get_rm_on_a_store(files, store_folder, tmp_path):
 
 def test_stat_says_that_a_value_is_damaged(files, store_folder):
     store = file_store(store_folder)
-    key = lines(encode_here(files, store))[0]["key"]
+    key = items(encode_here(files, store))[0]["key"]
     path = next(p for p in stored_values(store_folder) if p.name.startswith(key))
     content = bytearray(path.read_bytes())
     content[300] ^= 1
@@ -121,7 +123,9 @@ def test_doctor_tells_good_from_bad(start, store_folder):
     good = run_cli("doctor", file_store(store_folder), "--encoder", SAMPLE_MODEL, "--pool-size",
                    "64MiB", "--json")
     assert good.returncode == 0, good.stdout
-    assert {finding["state"] for finding in json.loads(good.stdout)} == {"good"}
+    report = json.loads(good.stdout)
+    assert report["state"] == "good"
+    assert {finding["state"] for finding in report["findings"]} == {"good"}
     assert run_cli("doctor", "--server", f"http://127.0.0.1:{server.port}").returncode == 0
     bad = run_cli("doctor", "file:///proc/nowhere?capacity=1GiB", "--pool-size", "64MiB")
     assert bad.returncode == 1 and "bad" in bad.stdout
@@ -177,13 +181,40 @@ def test_the_defaults_that_help_shows_can_be_given_as_they_are():
 
 def test_get_and_rm_speak_json(files, store_folder, tmp_path):
     store = file_store(store_folder)
-    key = lines(encode_here(files, store))[0]["key"]
+    key = items(encode_here(files, store))[0]["key"]
     output = tmp_path / "rows.safetensors"
     got = run_cli("get", key, "--store", store, "-o", output, "--json")
-    assert json.loads(got.stdout) == {
-        "key": key, "output": str(output), "bytes": output.stat().st_size}
+    facts = json.loads(got.stdout)
+    assert (facts["key"], facts["output"], facts["bytes"]) == (
+        key, str(output), output.stat().st_size)
     gone = run_cli("rm", key, "--store", store, "--json")
     assert json.loads(gone.stdout) == {"key": key, "removed": 1}
+
+
+def test_an_embedding_is_told_alike_by_servers_stores_and_encode(start, files, store_folder,
+                                                                 tmp_path):
+    server = start(store=file_store(store_folder))
+    here = f"http://127.0.0.1:{server.port}"
+    one = next(files.iterdir())
+    told = items(run_cli("encode", one, "--server", here, "--json"))[0]
+    wait_until(lambda: stored_values(store_folder) != [], what="the put")
+    wait_until(lambda: server.metrics().sum("vitrove_store_pending") == 0)
+    again = items(run_cli("encode", one, "--encoder", STUB, "--store", file_store(store_folder),
+                          "--json"))[0]
+    assert (told.pop("source"), again.pop("source")) == ("encoded", "store")
+    assert told == again
+    kept = []
+    for number, source in enumerate((["--server", here], ["--store", file_store(store_folder)])):
+        output = tmp_path / f"{number}.safetensors"
+        got = run_cli("get", told["key"], *source, "-o", output, "--json")
+        facts = json.loads(got.stdout)
+        assert facts.pop("output") == str(output) and facts.pop("bytes") == output.stat().st_size
+        header = read_header(output)
+        assert json.loads(header["__metadata__"]["vitrove"]) == {"items": [facts]}
+        assert facts.pop("tensor") == "embedding" and facts == {
+            name: told[name] for name in told if name != "file"}
+        kept.append((header, output.read_bytes()))
+    assert kept[0] == kept[1], "byte for byte"
 
 
 def test_one_file_serves_a_protected_server_and_those_who_use_it(start, files, tmp_path):

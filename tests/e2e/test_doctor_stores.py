@@ -14,7 +14,7 @@ from support import free_port, run_cli
 def finding(url, **options):
     """(state, what doctor says of the store)"""
     result = run_cli("doctor", url, "--json", "--pool-size", "16MiB", **options)
-    found = json.loads(result.stdout)[0]
+    found = json.loads(result.stdout)["findings"][0]
     assert found["what"].startswith("store "), result.stdout
     assert result.returncode == (1 if found["state"] == "bad" else 0)
     return found["state"], found["says"]

@@ -109,7 +109,7 @@ def test_on_a_terminal_progress_is_a_bar_that_goes_away(folder):
 
 def test_scripts_get_neither(folder):
     result = run_cli("encode", folder, *OPTIONS, "--json")
-    facts = {json.loads(line)["file"]: json.loads(line) for line in result.stdout.splitlines()}
+    facts = {item["file"]: item for item in json.loads(result.stdout)["items"]}
     assert len(facts) == len(GOOD) + len(BAD)
     for name, (_, code, reason) in BAD.items():
         error = facts[f"{folder}/{name}"]["error"]
@@ -136,7 +136,7 @@ def test_hidden_files_of_a_folder_are_left_alone(tmp_path):
     folder = write(tmp_path / "media", {"a.png": png(1), ".stamp": b"not a picture"})
     result = run_cli("encode", folder, *OPTIONS, "--json")
     assert result.returncode == 0, result.stderr
-    assert len(result.stdout.splitlines()) == 1
+    assert len(json.loads(result.stdout)["items"]) == 1
 
 
 @pytest.mark.parametrize("through_server", [True, False])
@@ -153,4 +153,4 @@ def test_options_that_are_repeated_take_no_file_for_their_own(start, tmp_path, t
     for words in ([*option, *files], [files[0], *option, *files[1:]]):
         result = run_cli("encode", *more, *words, "--json")
         assert result.returncode == 0, result.stderr
-        assert len(result.stdout.splitlines()) == 3
+        assert len(json.loads(result.stdout)["items"]) == 3

@@ -14,13 +14,19 @@ int DirectoryMaker::make(const std::string& directory) {
 
 int DirectoryMaker::make_root() {
   const std::string& root = layout_.root();
+  if (role_ == Role::guest) return look_at_root();
   if (::mkdir(root.c_str(), 0700) != 0 && errno == ENOENT) {
     std::error_code failed;  // told by the second attempt
     std::filesystem::create_directories(std::filesystem::path(root).parent_path(), failed);
     ::mkdir(root.c_str(), 0700);
   }
+  return look_at_root();
+}
+
+int DirectoryMaker::look_at_root() {
   struct stat status;
-  if (::stat(root.c_str(), &status) != 0) return errno;
+  if (role_ == Role::guest && ::stat(layout_.base().c_str(), &status) != 0) return errno;
+  if (::stat(layout_.root().c_str(), &status) != 0) return errno;
   if (!S_ISDIR(status.st_mode)) return ENOTDIR;
   directory_mode_ = status.st_mode & 02777;
   return 0;

@@ -12,9 +12,12 @@ namespace vitrove::file {
 
 class DirectoryMaker {
  public:
-  explicit DirectoryMaker(const Layout& layout) : layout_(layout) {}
+  enum class Role : std::uint8_t { writer, guest };
+  explicit DirectoryMaker(const Layout& layout, Role role = Role::writer)
+      : layout_(layout), role_(role) {}
 
-  // Makes a directory of the fan-out and what is missing above it, the root included. 0 or errno.
+  // Makes a directory of the fan-out and what is missing above it, the root included; a guest only
+  // what is missing in a store that is there. 0 or errno.
   int make(const std::string& directory);
 
   // For new files: the root's permissions without the x bits.
@@ -22,9 +25,11 @@ class DirectoryMaker {
 
  private:
   int make_root();
+  int look_at_root();
   int make_below(const std::string& directory);
 
   const Layout& layout_;
+  const Role role_;
   std::atomic<mode_t> directory_mode_{0700};
 };
 

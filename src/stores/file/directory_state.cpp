@@ -68,6 +68,8 @@ bool parse_line(std::string_view line, DirectoryState& state) {
     good = words.next(state.base);
   } else if (name == "reserved") {
     good = words.next(state.reserved);
+  } else if (name == "entries") {
+    good = words.next(state.entries);
   } else if (name == "evictor") {
     EvictorLease& lease = state.evictor.emplace();
     good = words.next(lease.holder) && words.next(lease.expiry_ms);
@@ -137,11 +139,14 @@ bool DirectoryState::has_writer(std::string_view token) const {
                              [&](const auto& record) { return record.writer.token == token; });
 }
 
+void DirectoryState::forget_the_gone(const ProcessIdentity& self, std::int64_t now_ms) {
+  std::erase_if(writers, [&](const WriterRecord& record) { return is_gone(record, self, now_ms); });
+}
+
 void DirectoryState::sign_in(const ProcessIdentity& self, std::uint64_t own_capacity,
                              std::int64_t now_ms) {
-  std::erase_if(writers, [&](const WriterRecord& record) {
-    return record.writer.token == self.token || is_gone(record, self, now_ms);
-  });
+  forget_the_gone(self, now_ms);
+  sign_out(self);
   writers.push_back({self, own_capacity, now_ms});
 }
 
@@ -158,6 +163,7 @@ std::string to_text(const DirectoryState& state) {
   text += "generation " + std::to_string(state.generation) + '\n';
   text += "base " + std::to_string(state.base) + '\n';
   text += "reserved " + std::to_string(state.reserved) + '\n';
+  text += "entries " + std::to_string(state.entries) + '\n';
   if (state.evictor) {
     text +=
         "evictor " + words(state.evictor->holder) + std::to_string(state.evictor->expiry_ms) + '\n';
@@ -216,6 +222,20 @@ int StateFile::update(std::chrono::steady_clock::time_point deadline, int file_m
     return write_all(fd.get(), to_text(state));
   }
   return ESTALE;
+}
+
+// Without the lock, which would need the right to write on some file systems: of a text that is
+// being changed the checksum does not hold.
+std::optional<DirectoryState> StateFile::read() const {
+  constexpr int attempts = 5;
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    const UniqueFd fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    std::string text;
+    if (!fd || read_all(fd.get(), text) != 0) return std::nullopt;
+    if (auto state = parse_state(text)) return state;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return std::nullopt;
 }
 
 }  // namespace vitrove::file

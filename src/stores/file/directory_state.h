@@ -5,12 +5,14 @@
 //   generation 7                      how often
 //   base 123456                       bytes found by the last count
 //   reserved 4096                     bytes granted since that count began
+//   entries 12                        values found by it, and told by their writers since
 //   evictor TOKEN HOST PID EXPIRY     the lease of who counts and evicts now, if anybody does
 //   writer TOKEN HOST PID CAPACITY SEEN
 //   end CHECKSUM
 //
 // `base + reserved` is never less than what the writers put there, except for what a count forgets:
-// grants that were given before it and not used by then. Times are milliseconds since the Unix
+// grants that were given before it and not used by then. What is removed is taken off by whoever
+// removed it, unless somebody has counted in between. Times are milliseconds since the Unix
 // epoch. A file that does not parse counts as absent: then somebody has to count again.
 #pragma once
 
@@ -48,6 +50,7 @@ struct DirectoryState {
   std::uint64_t generation = 0;
   std::uint64_t base = 0;
   std::uint64_t reserved = 0;
+  std::int64_t entries = 0;
   std::optional<EvictorLease> evictor;
   std::vector<WriterRecord> writers;
 
@@ -59,7 +62,9 @@ struct DirectoryState {
   std::uint64_t room() const { return capacity() - std::min(capacity(), used()); }
   bool has_writer(std::string_view token) const;
 
-  // Notes that `self` is alive, and forgets those that are not.
+  // Forgets those that are not alive, as far as `self` can tell.
+  void forget_the_gone(const ProcessIdentity& self, std::int64_t now_ms);
+  // Does that, and notes that `self` is alive.
   void sign_in(const ProcessIdentity& self, std::uint64_t capacity, std::int64_t now_ms);
   void sign_out(const ProcessIdentity& self);
 };
@@ -79,6 +84,9 @@ class StateFile {
   // others held the lock until the deadline. The directory must exist.
   int update(std::chrono::steady_clock::time_point deadline, int file_mode,
              const std::function<void(DirectoryState&)>& change) const;
+
+  // What it says, for those who only look. Nothing when there is none, or none that parses.
+  std::optional<DirectoryState> read() const;
 
  private:
   std::string path_;

@@ -82,7 +82,7 @@ class FileStore final : public EmbeddingStore {
   explicit FileStore(const FileStoreOptions& options)
       : options_(options),
         layout_(options.root),
-        maker_(layout_),
+        maker_(layout_, options.guest ? DirectoryMaker::Role::guest : DirectoryMaker::Role::writer),
         faults_(layout_.root()),
         keeper_(layout_, maker_, faults_, options),
         temporaries_(layout_, maker_, keeper_.identity()),
@@ -92,7 +92,8 @@ class FileStore final : public EmbeddingStore {
 
   StoreCapabilities capabilities() const override {
     StoreCapabilities all;
-    all.can_remove = all.can_list = all.can_replace = all.can_claim = true;
+    all.can_remove = all.can_list = all.can_replace = true;
+    all.can_claim = !options_.guest;
     all.is_local = all.reports_pieces = true;
     all.max_value_bytes = options_.capacity - trimmed_room(options_.capacity);
     return all;
@@ -145,6 +146,7 @@ class FileStore final : public EmbeddingStore {
 
   StoreResult claim(const EmbeddingKey& key, std::chrono::milliseconds ttl, ClaimToken& token,
                     const StoreContext& context) override {
+    if (options_.guest) return {StoreStatus::unsupported};
     if (const auto reason = stop_reason(context)) return {*reason};
     return claims_.claim(key, ttl, token);
   }
@@ -219,7 +221,7 @@ StoreResult FileStore::get(const EmbeddingKey& key, MutableBufferList buffers,
     return {StoreStatus::size_mismatch, ::fstat(fd.get(), &place.status) == 0 ? place.size() : 0};
   }
   if (error != 0) return failure(error, there.size);
-  touch_when_old(fd.get(), place.status);
+  if (!options_.guest) touch_when_old(fd.get(), place.status);
   return there;
 }
 
@@ -363,6 +365,17 @@ StoreResult FileStore::list(const ListOptions& options,
   return {ended.value_or(StoreStatus::ok)};
 }
 
+// Why a guest finds no store there; empty when there is one.
+std::string why_no_store(const Layout& layout) {
+  struct stat status;
+  if (::stat(layout.base().c_str(), &status) == 0)
+    return S_ISDIR(status.st_mode) ? "" : "the directory holds no store";
+  if (errno != ENOENT && errno != ENOTDIR)
+    return "the directory cannot be looked into: " + std::generic_category().message(errno);
+  if (::stat(layout.root().c_str(), &status) != 0) return "the directory does not exist";
+  return S_ISDIR(status.st_mode) ? "the directory holds no store" : "it is no directory";
+}
+
 }  // namespace
 }  // namespace file
 
@@ -376,6 +389,11 @@ std::unique_ptr<EmbeddingStore> make_file_store(const FileStoreOptions& options)
   if (!options.root.is_absolute()) refuse("the directory is not absolute", options.root.string());
   if (options.capacity < (std::uint64_t{1} << 20)) refuse("the capacity is less than 1 MiB");
   if (options.lease <= std::chrono::milliseconds(0)) refuse("the lease has no length");
+  if (options.guest) {
+    const std::string reason = file::why_no_store(file::Layout(options.root));
+    if (!reason.empty())
+      throw Error(ErrorCode::unavailable, "file store: " + reason, options.root.string());
+  }
   auto store = std::make_unique<file::FileStore>(options);
   if (options.strict) {
     if (const int error = store->probe()) {
@@ -396,6 +414,7 @@ std::unique_ptr<EmbeddingStore> create_file_store(const StoreUrl& url, StoreOpti
   chosen.capacity = options.bytes("capacity", chosen.capacity);
   chosen.fsync = options.flag("fsync", chosen.fsync);
   chosen.strict = options.flag("strict", chosen.strict);
+  chosen.guest = options.flag("guest", chosen.guest);
   options.reject_unknown();
   return make_file_store(chosen);
 }

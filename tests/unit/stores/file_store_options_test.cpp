@@ -97,7 +97,7 @@ TEST(FileStoreUrl, ReadsItsOptionsAndRefusesOthers) {
     }
     return std::string("no error");
   };
-  EXPECT_THAT(message(url + "?capcity=1GiB"), HasSubstr("capacity, fsync, strict"));
+  EXPECT_THAT(message(url + "?capcity=1GiB"), HasSubstr("capacity, fsync, guest, strict"));
   EXPECT_THAT(message("file"), HasSubstr("directory is missing"));
   EXPECT_THAT(message("file://"), HasSubstr("directory is missing"));
   EXPECT_THAT(message("file://var/lib"), HasSubstr("no host"));

@@ -1,0 +1,211 @@
+"""What the command line says when something is wrong: one line of what, with what, and what to do;
+the exit code that --help documents; and with --json one object on standard output."""
+
+import contextlib
+import http.server
+import json
+import signal
+import subprocess
+import threading
+
+import pytest
+from support import (STUB, VITROVE, file_store, free_port, png, png_url, run_cli, wait_for_puts,
+                     wait_until)
+
+KEY = "vt1-" + 64 * "0"
+
+
+class Stranger(http.server.BaseHTTPRequestHandler):
+    """A web server that knows nothing of us: 404, or a page for all that is asked of it."""
+
+    status = 404
+
+    def answer(self):
+        body = b"<html>hello</html>"
+        self.send_response(self.status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST = do_DELETE = answer
+
+    def log_message(self, *_):
+        pass
+
+
+@contextlib.contextmanager
+def serving(handler):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    """What the words of the table below stand for."""
+    folder = tmp_path_factory.mktemp("places")
+    (folder / "a.png").write_bytes(png(1))
+    (folder / "locked").mkdir(mode=0)
+    with serving(Stranger) as strange, serving(type("Page", (Stranger,), {"status": 200})) as page:
+        yield {"DEAD": f"http://127.0.0.1:{free_port()}", "STRANGE": strange, "PAGE": page,
+               "FOLDER": str(folder), "PNG": str(folder / "a.png"), "KEY": KEY, "STUB": STUB,
+               "EMPTY": f"file://{folder}/empty?capacity=1MiB",
+               "NO_REDIS": f"redis://127.0.0.1:{free_port()}"}
+
+
+# The words; the exit code; what the line says.
+WRONG = {
+    "no command": ("", 2, ["subcommand is required", "vitrove --help"]),
+    "an unknown command": ("frobnicate", 2, ["no command 'frobnicate'", "--help"]),
+    "an unknown option": ("ls --colour", 2, ["--colour", "`vitrove ls --help`"]),
+    "an option of a group": ("bench store --colour", 2, ["`vitrove bench store --help`"]),
+    "a wrong size": ("doctor --pool-size much", 2, ["--pool-size", "much"]),
+    "a wrong number": ("ls --limit x", 2, ["--limit", "x"]),
+    "a wrong scope": ("flush --scope everything", 2, ["--scope", "everything"]),
+    "no output": ("get {KEY}", 2, ["--output is required"]),
+    "a missing file": ("encode {FOLDER}/b.png --encoder {STUB}", 2, [
+        "{FOLDER}/b.png: No such file or directory"]),
+    "neither server nor encoder": ("encode {PNG}", 2, ["--server URL, or --encoder DIR"]),
+    "a missing model": ("encode {PNG} --encoder {FOLDER}/model --store none", 2, ["model"]),
+    "kwargs that are none": ("encode {PNG} --encoder {STUB} --mm-processor-kwargs [1]", 2,
+                             ["--mm-processor-kwargs is not a JSON object"]),
+    "a missing trace": ("bench trace {FOLDER}/trace", 2, ["{FOLDER}/trace", "does not exist"]),
+    "a missing configuration": ("ls --config {FOLDER}/x.toml", 2, ["{FOLDER}/x.toml"]),
+    "a key of wrong form": ("stat xyz --store {EMPTY}", 2, ["'xyz' is not a key",
+                                                           "`vitrove ls`"]),
+    "a key of wrong form for get": ("get vt1-12 -o x --server {DEAD}", 2, ["'vt1-12' is not"]),
+    "an empty store": ("ls --store=", 2, ["--store", "is empty"]),
+    "an empty word for a store": ("ls --store EMPTY_WORD", 2, ["--store", "is empty"]),
+    "no store": ("ls --store none", 2, ["'none' is no store to look into"]),
+    "an unknown store": ("ls --store nosuch://x", 2, ["unknown store 'nosuch'", "file"]),
+    "an unknown option of a store": ("ls --store file:///x?colour=1", 2, ["'colour'",
+                                                                         "capacity"]),
+    "a store that is not there": ("ls --store {EMPTY}", 4, ["the directory does not exist",
+                                                           "{FOLDER}/empty"]),
+    "a locked store": ("ls --store file://{FOLDER}/locked/store", 4, ["Permission denied"]),
+    "an engine that is away": ("ls --store {NO_REDIS}", 4, ["Connection refused",
+                                                           "does the server run"]),
+    "stat at an engine that is away": ("stat {KEY} --store {NO_REDIS}", 4, ["Connection refused"]),
+    "bench of an engine that is away": ("bench store {NO_REDIS} --quiet --timeout 1s", 4,
+                                        ["Connection refused", "does the server run"]),
+    "a server that is away": ("stats --server {DEAD}", 4, ["no answer from {DEAD}",
+                                                          "does a server run there?"]),
+    "flush of it": ("flush --server {DEAD}", 4, ["no answer from {DEAD}"]),
+    "get from it": ("get {KEY} -o {FOLDER}/x --server {DEAD}", 4, ["no answer from {DEAD}"]),
+    "rm at it": ("rm {KEY} --server {DEAD}", 4, ["no answer from {DEAD}"]),
+    "a wrong scheme": ("stats --server redis://127.0.0.1:1", 2,
+                       ["a server's address is expected, such as http://127.0.0.1:8090",
+                        "redis://127.0.0.1:1"]),
+    "a wrong scheme for encode": ("encode {PNG} --server ftp://x", 2, ["and not ftp://x"]),
+    "a stranger's 404": ("stats --server {STRANGE}", 4, ["{STRANGE}", "error 404 of its own",
+                                                        "no Vitrove server"]),
+    "a stranger's page": ("stats --server {PAGE}", 4, ["{PAGE}", "no Vitrove server"]),
+    "flush of a stranger": ("flush --server {PAGE}", 4, ["no Vitrove server"]),
+    "get from a stranger": ("get {KEY} -o {FOLDER}/x --server {STRANGE}", 4, ["no Vitrove server"]),
+    "rm at a stranger": ("rm {KEY} --server {PAGE}", 4, ["no Vitrove server"]),
+}
+
+
+def run_words(text, places, *more, **options):
+    words = ["" if word == "EMPTY_WORD" else word.format(**places) for word in text.split()]
+    return run_cli(*words, *more, **options)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_an_error_is_one_line_that_says_what_to_do(places, name, tmp_path):
+    words, code, says = WRONG[name]
+    options = {"cwd": "/"}
+    if "locked" in words:
+        options["user"] = 65534
+    result = run_words(words, places, **options)
+    assert result.returncode == code, result.stderr
+    assert len(result.stderr.splitlines()) == 1, result.stderr
+    assert result.stderr.startswith("vitrove: ") and "exception" not in result.stderr
+    for part in says:
+        assert part.format(**places) in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize("name", [name for name in WRONG if WRONG[name][0]])
+def test_with_json_an_error_is_one_object(places, name):
+    words, code, says = WRONG[name]
+    options = {"user": 65534} if "locked" in words else {}
+    result = run_words(words, places, "--json", **options)
+    assert result.returncode == code, result.stderr
+    error = json.loads(result.stdout)["error"]
+    assert set(error) == {"code", "message"}
+    for part in says:
+        if "--help" not in part:  # which of two options is named first is the parser's business
+            assert part.format(**places) in error["message"]
+
+
+def test_what_cannot_be_written_or_read_says_why(places, open_folder, tmp_path):
+    locked = open_folder / "locked.png"
+    locked.write_bytes(png(1))
+    locked.chmod(0)
+    reads = run_cli("encode", locked, "--encoder", STUB, "--store", "none", user=65534, cwd="/")
+    assert reads.returncode == 1
+    assert f"cannot read {locked}: Permission denied" in reads.stdout
+    writes = run_cli("encode", places["PNG"], "--encoder", STUB, "--store", "none", "-o",
+                     tmp_path / "none" / "out.safetensors")
+    assert writes.returncode == 1
+    assert "out.safetensors: No such file or directory" in writes.stderr
+
+
+def test_doctor_of_a_stranger_is_not_good(places):
+    for place in ("STRANGE", "PAGE", "DEAD"):
+        result = run_cli("doctor", "--server", places[place], "--json")
+        assert result.returncode == 1
+        found = json.loads(result.stdout)["findings"][0]
+        assert found["state"] == "bad" and places[place] in found["says"]
+
+
+def test_a_key_that_nobody_has_is_3_everywhere(start, tmp_path, store_folder):
+    server = start(store=file_store(store_folder))
+    server.encode_ok([png_url(1)])
+    wait_for_puts(server)
+    here = ["--server", f"http://127.0.0.1:{server.port}"]
+    there = ["--store", file_store(store_folder)]
+    for words in (["stat", KEY, *there], ["rm", KEY, *there], ["rm", KEY, *here],
+                  ["get", KEY, "-o", tmp_path / "x", *there],
+                  ["get", KEY, "-o", tmp_path / "x", *here]):
+        result = run_cli(*words, "--json")
+        assert result.returncode == 3, (words, result.stderr)
+        assert json.loads(result.stdout)["error"]["code"] == "not_found"
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("command", ["", "serve", "encode", "ls", "stat", "get", "rm", "flush",
+                                     "stats", "doctor", "bench", "bench store", "bench trace"])
+def test_every_help_tells_the_exit_codes(command):
+    result = run_cli(*command.split(), "--help")
+    assert result.returncode == 0
+    for part in ("0 done", "1 it failed", "2 wrong usage", "3 no such key", "4 a server or store",
+                 "5 some of the files", "128+N"):
+        assert part in " ".join(result.stdout.split())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_command_that_is_interrupted_ends_by_the_signal(places, number):
+    """For a shell that is 130 or 143, as the table says."""
+    process = subprocess.Popen(
+        [str(VITROVE), "encode", places["PNG"], "--store", "none", "--encoder",
+         STUB + ",delay_ms=600000"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: threads_of(process) > 1, 60, "it to be at work")
+        process.send_signal(number)
+        assert process.wait(60) == -number
+    finally:
+        process.kill()
+        process.wait()
+
+
+def threads_of(process):
+    with open(f"/proc/{process.pid}/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("Threads:"))
