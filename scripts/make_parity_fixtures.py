@@ -12,6 +12,7 @@ Leaves below tests/data/parity:
   index.json    every fixture: configuration, input, parameters, what is expected
   values.bin.z  the tensors' values: float32, little-endian, the four bytes of all values apart
                 (first bytes, second bytes, ...), compressed by zlib
+  odd.gif       a clip of an odd number of frames
 
 Tensors of up to WHOLE values stand there whole; of larger ones SAMPLES values (value i is the one at
 position i * STEP mod size) and the sums of CHUNKS equal parts.
@@ -26,10 +27,14 @@ import numpy as np
 import torch
 import transformers
 from PIL import Image, ImageOps
+from transformers.video_utils import VideoMetadata
+
+from reference_sampling import REFERENCES, reference_places
 
 DATA = Path(__file__).resolve().parent.parent / "tests" / "data"
 WHOLE, SAMPLES, STEP, CHUNKS = 8192, 2048, 2654435761, 32
-PACKAGES = ("transformers", "torch", "torchvision", "numpy", "pillow")
+PACKAGES = ("transformers", "torch", "torchvision", "numpy", "pillow", "qwen-vl-utils")
+ODD_FRAMES, CLIP_RATE = 13, 10.0  # frames a second, of all clips that are files
 
 OPENAI = {"image_mean": [0.48145466, 0.4578275, 0.40821073],
           "image_std": [0.26862954, 0.26130258, 0.27577711]}
@@ -167,8 +172,8 @@ def exact_clip() -> np.ndarray:
     return frames
 
 
-def gif_clip() -> np.ndarray:
-    image = Image.open(DATA / "clips" / "moving.gif")
+def gif_frames(path: Path) -> np.ndarray:
+    image = Image.open(path)
     frames = []
     for i in range(image.n_frames):
         image.seek(i)
@@ -176,12 +181,20 @@ def gif_clip() -> np.ndarray:
     return np.stack(frames)
 
 
-def sampled(total: int, rate: float, fps: float = 2.0, least: int = 4, most: int = 768) -> list[int]:
-    """Which frames of a file are taken: the rule of Qwen2-VL's reference, told in docs/media.md."""
-    count = total / rate * fps
-    count = min(min(max(count, least), most), total)
-    count = int(count // 2) * 2
-    return torch.linspace(0, total - 1, count).round().long().tolist()
+def odd_clip() -> np.ndarray:
+    """The frames of parity/odd.gif: 13, of nine colours each, so that the file keeps them exactly."""
+    frames = np.zeros((ODD_FRAMES, 48, 64, 3), np.uint8)
+    for i in range(ODD_FRAMES):
+        for column in range(8):
+            frames[i, :, 8 * column:8 * column + 8] = 255 - 18 * i, 30 * column, (70 * i + 20 * column) % 256
+        frames[i, 16:24, 4 * i:4 * i + 8] = 255
+    return frames
+
+
+def write_odd_clip() -> None:
+    frames = [Image.fromarray(frame).quantize(16) for frame in odd_clip()]
+    frames[0].save(DATA / "parity" / "odd.gif", save_all=True, append_images=frames[1:], duration=100, optimize=False)
+    assert (gif_frames(DATA / "parity" / "odd.gif") == odd_clip()).all()
 
 
 # --- what is expected -----------------------------------------------------------------------------
@@ -211,12 +224,11 @@ class Fixtures:
 
     def write(self) -> None:
         folder = DATA / "parity"
-        folder.mkdir(exist_ok=True)
         planes = np.concatenate(self.values).view(np.uint8).reshape(-1, 4).T
         (folder / "values.bin.z").write_bytes(zlib.compress(np.ascontiguousarray(planes).tobytes(), 9))
         index = {"versions": {name: importlib.metadata.version(name) for name in PACKAGES},
                  "values": self.count, "samples": SAMPLES, "step": STEP, "chunks": CHUNKS,
-                 "configs": CONFIGS, "video_configs": VIDEO_CONFIGS}
+                 "configs": CONFIGS, "video_configs": VIDEO_CONFIGS, "sampling": sampling_cases()}
         lines = [json.dumps(entry) for entry in self.entries]
         head = json.dumps(index)[:-1]
         (folder / "index.json").write_text(head + ',\n"fixtures": [\n' + ",\n".join(lines) + "\n]}\n")
@@ -313,19 +325,56 @@ def fast_picture(fixtures: Fixtures, width: int, height: int) -> None:
 
 # --- clips ----------------------------------------------------------------------------------------
 
-def clip(fixtures: Fixtures, name: str, config: str, source: dict, frames: np.ndarray,
-         times: list[float], sample_fps: float, **kwargs) -> None:
+def sampling_cases() -> list[dict]:
+    """What is taken of clips of odd and even lengths: the places, or of many their checksum."""
+    asked = [{}, {"fps": 1}, {"fps": 4.5}, {"fps": 100}, {"num_frames": 5}, {"num_frames": 8}, {"max_frames": 9},
+             {"min_frames": 7}, {"fps": 3, "min_frames": 5, "max_frames": 33}]
+    lengths = [(total, rate) for total in (9, 12, 13, 54, 55, 100, 301) for rate in (10.0, 25.0, 30000 / 1001)]
+    lengths += [(2, 10.0), (3, 10.0), (4321, 30.0), (100_000, 24.0), (999_999, 59.94)]
+    cases = []
+    for family in REFERENCES:
+        for total, rate in lengths:
+            if family == "qwen2_vl" and total > 100_000:
+                continue  # where its float32 depends on the width of the CPU's vectors
+            for kwargs in asked if total > 8 else [{}]:
+                places = reference_places(family, total, rate, kwargs)
+                case = {"family": family, "total": total, "rate": rate, "kwargs": kwargs, "count": len(places)}
+                if len(places) <= 16:
+                    case["places"] = places
+                else:
+                    case["crc32"] = crc(np.asarray(places, "<u4"))
+                cases.append(case)
+    few = {"num_frames": 8}  # more than there are
+    cases.append({"family": "qwen3_vl", "total": 5, "rate": 10.0, "kwargs": few, "count": 8,
+                  "places": reference_places("qwen3_vl", 5, 10.0, few)})
+    return cases
+
+
+def clip(fixtures: Fixtures, name: str, config: str, source: dict, frames: np.ndarray, times: list[float],
+         sample_fps: float, asked: dict | None = None, whole: np.ndarray | None = None) -> None:
+    """Of `frames`; or of the `whole` file, for a processor that takes frames by itself."""
     values = {k: v for k, v in VIDEO_CONFIGS[config].items() if k != "video_processor_type"}
-    values["do_sample_frames"] = False  # these have been sampled
     kind = VIDEO_CONFIGS[config]["video_processor_type"]
-    out = getattr(transformers, kind)(**values)(
-        videos=[torch.from_numpy(frames).permute(0, 3, 1, 2)], return_tensors="pt", **kwargs)
+    taken = torch.from_numpy(frames if whole is None else whole).permute(0, 3, 1, 2)
+    given = {"do_sample_frames": False}  # these have been sampled
+    if whole is not None:
+        given = {"do_sample_frames": True, **(asked or {}),
+                 "video_metadata": [VideoMetadata(total_num_frames=len(whole), fps=CLIP_RATE)]}
+    out = getattr(transformers, kind)(**values)(videos=[taken], return_tensors="pt", **given)
     grid = [int(n) for n in out["video_grid_thw"][0]]
     steps = [(times[i] + times[min(i + 1, len(times) - 1)]) / 2 for i in range(0, len(times), 2)]
     expected = {"grid": grid, "tokens": grid[0] * grid[1] * grid[2] // 4, "timestamps": steps,
                 "seconds_per_grid": 2 / sample_fps,
                 "tensors": [fixtures.tensor("pixel_values_videos", out["pixel_values_videos"].numpy())]}
-    fixtures.add(name, config, "video", source, expected, kwargs, config)
+    fixtures.add(name, config, "video", source, expected, asked, config)
+
+
+def clip_file(fixtures: Fixtures, config: str, file: str, frames: np.ndarray, asked: dict) -> None:
+    places = reference_places(config, len(frames), CLIP_RATE, asked)
+    told = "_".join(["", *(f"{name}_{value}" for name, value in asked.items())])
+    clip(fixtures, f"{config}_{file}{told}", config, {"file": file}, frames[places],
+         [place / CLIP_RATE for place in places], len(places) / (len(frames) / CLIP_RATE), asked,
+         frames if config == "qwen3_vl" else None)
 
 
 def clip_on_pillow(fixtures: Fixtures, name: str, frames: np.ndarray, source: dict,
@@ -352,12 +401,14 @@ def add_clips(fixtures: Fixtures) -> None:
         for config in ("qwen2_vl", "qwen3_vl"):
             clip(fixtures, f"{config}_{count}_frames_of_{width}x{height}", config, source, frames, times, 2.0)
         clip_on_pillow(fixtures, f"pillow_{count}_frames_of_{width}x{height}", frames, source, times)
-    for file, frames in (("exact.mov", exact_clip()), ("moving.gif", gif_clip())):
-        taken = sampled(len(frames), 10.0)
-        times = [i / 10 for i in taken]
+    files = {"clips/exact.mov": exact_clip(), "clips/moving.gif": gif_frames(DATA / "clips" / "moving.gif"),
+             "parity/odd.gif": odd_clip()}
+    for file, frames in files.items():
         for config in ("qwen2_vl", "qwen3_vl"):
-            clip(fixtures, f"{config}_{file}", config, {"file": f"clips/{file}"}, frames[taken], times,
-                 len(taken) / (len(frames) / 10))
+            for asked in ({}, {"fps": 4.5}):
+                clip_file(fixtures, config, file, frames, asked)
+    for config in ("qwen2_vl", "qwen3_vl"):
+        clip_file(fixtures, config, "parity/odd.gif", odd_clip(), {"fps": 100})
 
 
 # --- sounds ---------------------------------------------------------------------------------------
@@ -392,6 +443,8 @@ def main() -> None:
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     fixtures = Fixtures()
+    (DATA / "parity").mkdir(exist_ok=True)
+    write_odd_clip()
     add_pictures(fixtures)
     fast_picture(fixtures, 333, 210)
     fast_picture(fixtures, 31, 47)

@@ -64,6 +64,7 @@ struct EncoderOptions {
   std::string execution_provider = "cpu";
   int threads = 0;                // 0: as many as there are cores
   std::string mm_process_config;  // JSON: the server's defaults for mm_processor_kwargs
+  PreprocessLimits preprocess_limits;
   // The ONNX Runtime library. Empty: the one that the environment variable
   // VITROVE_ONNXRUNTIME_LIBRARY names, else build/deps or lib beside the executable, else the
   // system's. Any version from 1.16.

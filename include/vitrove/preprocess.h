@@ -10,7 +10,12 @@
 //
 // resolve() makes every parameter explicit, so that a default and the same value given in a request
 // make the same key (B22); run() reads nothing else. Unknown parameters and wrong types are
-// invalid_argument (400) naming them; so are sizes beyond PreprocessLimits.
+// invalid_argument (400) naming them.
+//
+// How large an item becomes for the model is what its encode costs, so a request decides about that
+// within bounds: what the files (with the server's overrides) allow by themselves, or what
+// PreprocessLimits add to that. Beyond is too_large (413) naming the limit, before anything is
+// decoded or allocated.
 //
 // A family takes pictures, clips or sounds, or several of them. The functions of a modality that it
 // does not take throw Error{unsupported_format}; what resolve() accepted, they take.
@@ -69,11 +74,14 @@ struct PreprocessedItem {
   Digest256 feature_digest() const;
 };
 
+// What requests may ask for where the model's own configuration says less; 0 adds nothing to that.
 struct PreprocessLimits {
-  // Height times width of a picture as the model sees it (B83: small files that are blown up).
-  std::uint64_t max_pixels = 16'777'216;
-  // The same of all frames of a clip together; as floats they take twelve times as many bytes.
-  std::uint64_t max_clip_pixels = 134'217'728;
+  // Height times width of a picture, or of a frame, as the model sees it.
+  std::uint64_t max_pixels = 0;
+  // The same of all frames of a clip together.
+  std::uint64_t max_clip_pixels = 0;
+  // The chunk_length of sounds.
+  std::uint32_t max_sound_seconds = 0;
 };
 
 class Preprocessor {

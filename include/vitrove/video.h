@@ -5,12 +5,17 @@
 // libraries on the bytes in memory: nothing in a file can make them open another file or an
 // address, and one thread decodes.
 //
-// Frames are sampled once, by the formula of Qwen2-VL's reference (FRAME_FACTOR 2). With `total`
-// frames in the file, in the order in which they are shown, and `rate` frames a second:
+// Frames are sampled once, as the model's reference does. With `total` frames in the file, in the
+// order in which they are shown, and `rate` frames a second, SamplingRule::qwen_vl_utils (that of
+// Qwen2-VL's own utilities, FRAME_FACTOR 2) takes:
 //   wanted = num_frames rounded to a multiple of 2 when given, else
 //            total / rate * fps, held between min_frames (rounded up to a multiple of 2) and
 //            max_frames (rounded down to one), at most total, rounded down to a multiple of 2
-//   taken  = round(linspace(0, total - 1, wanted)), halves to even
+//   taken  = round(linspace(0, total - 1, wanted)) in float32, halves to even
+// and SamplingRule::qwen3_vl (that of Qwen3VLVideoProcessor) without any multiples of 2:
+//   wanted = num_frames when given (of few frames some are taken twice), else total / rate * fps
+//            rounded down, held between min_frames and max_frames, at most total
+//   taken  = the same in float64
 // A file of one frame gives that frame. `rate` is what the container says or, where that is missing
 // or off by 1 %, total over the seconds. A file with a variable rate is sampled by frames and not
 // by time, as there; timestamps are those of the very frames, from the first frame of the file on.
@@ -37,7 +42,10 @@
 
 namespace vitrove {
 
+enum class SamplingRule : std::uint8_t { qwen_vl_utils, qwen3_vl };
+
 struct VideoSampling {
+  SamplingRule rule = SamplingRule::qwen_vl_utils;
   double fps = 2.0;
   std::uint32_t min_frames = 4;
   std::uint32_t max_frames = 768;
@@ -45,8 +53,8 @@ struct VideoSampling {
   bool operator==(const VideoSampling&) const = default;
 };
 
-// The frames to take, ascending. Throws Error{invalid_argument} when num_frames asks for more than
-// there are, or for none.
+// The frames to take, ascending. Throws Error{invalid_argument} when there are none, and by
+// qwen_vl_utils when num_frames asks for more than there are.
 std::vector<std::uint64_t> sample_frames(std::uint64_t total, double rate,
                                          const VideoSampling& sampling);
 

@@ -44,6 +44,19 @@ void add_model_options(CLI::App& app, ServerConfig& config) {
   app.add_option("--mm-process-config", config.mm_process_config,
                  R"(defaults of mm_processor_kwargs as JSON: {"image": {"max_pixels": 1048576}})")
       ->group(group);
+  app.add_option("--max-processed-pixels", config.max_processed_pixels,
+                 "height times width of a picture or frame as the model sees it that requests may "
+                 "ask for; less than the model's own configuration allows changes nothing")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--max-processed-clip-pixels", config.max_processed_clip_pixels,
+                 "the same of all frames of a clip together")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--max-processed-seconds", config.max_processed_seconds,
+                 "chunk_length of sounds that requests may ask for, likewise")
+      ->capture_default_str()
+      ->group(group);
   app.add_option("--max-batch-size", config.max_batch_size, "items in one run of the encoder")
       ->capture_default_str()
       ->check(CLI::Range(1U, 4096U))

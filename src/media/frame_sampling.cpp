@@ -24,7 +24,7 @@ std::uint64_t round_up(double value) {
   return static_cast<std::uint64_t>(std::ceil(value / factor)) * factor;
 }
 
-std::uint64_t wanted_frames(std::uint64_t total, double rate, const VideoSampling& sampling) {
+std::uint64_t count_by_pairs(std::uint64_t total, double rate, const VideoSampling& sampling) {
   if (sampling.num_frames) {
     const std::uint64_t wanted = round_nearest(*sampling.num_frames);
     if (wanted >= factor && wanted <= total) return wanted;
@@ -35,11 +35,11 @@ std::uint64_t wanted_frames(std::uint64_t total, double rate, const VideoSamplin
   const auto most = static_cast<double>(round_down(sampling.max_frames));
   const auto all = static_cast<double>(total);
   const double by_rate = rate > 0 ? all / rate * sampling.fps : all;
-  return round_down(std::min({std::max(by_rate, least), most, all}));
+  return std::max(round_down(std::min({std::max(by_rate, least), most, all})), factor);
 }
 
 // PyTorch's linspace: float32, counted from the nearer end.
-std::uint64_t place_of(std::uint64_t nth, std::uint64_t count, std::uint64_t total) {
+std::uint64_t place_in_float(std::uint64_t nth, std::uint64_t count, std::uint64_t total) {
   const auto end = static_cast<float>(total - 1);
   const float step = end / static_cast<float>(count - 1);
   const float place = nth < count / 2 ? step * static_cast<float>(nth)
@@ -47,13 +47,35 @@ std::uint64_t place_of(std::uint64_t nth, std::uint64_t count, std::uint64_t tot
   return std::min(static_cast<std::uint64_t>(std::nearbyint(place)), total - 1);
 }
 
+// May be more than there are, as in the reference.
+std::uint64_t count_one_by_one(std::uint64_t total, double rate, const VideoSampling& sampling) {
+  if (sampling.num_frames) return *sampling.num_frames;
+  constexpr double rate_unless_told = 24;
+  const auto all = static_cast<double>(total);
+  const auto least = static_cast<double>(sampling.min_frames);
+  const auto most = static_cast<double>(sampling.max_frames);
+  const double by_rate = std::floor(all / (rate > 0 ? rate : rate_unless_told) * sampling.fps);
+  return static_cast<std::uint64_t>(std::min({std::max(by_rate, least), most, all}));
+}
+
+// numpy's linspace: float64, whose last place is the end itself.
+std::uint64_t place_in_double(std::uint64_t nth, std::uint64_t count, std::uint64_t total) {
+  if (count == 1) return 0;
+  if (nth == count - 1) return total - 1;
+  const double step = static_cast<double>(total - 1) / static_cast<double>(count - 1);
+  return static_cast<std::uint64_t>(std::nearbyint(static_cast<double>(nth) * step));
+}
+
 }  // namespace
 
 std::vector<std::uint64_t> sample_frames(std::uint64_t total, double rate,
                                          const VideoSampling& sampling) {
   if (total == 0) throw Error(ErrorCode::invalid_argument, "the video has no frames");
-  if (total == 1) return {0};
-  const std::uint64_t count = std::max(wanted_frames(total, rate, sampling), factor);
+  const bool by_pairs = sampling.rule == SamplingRule::qwen_vl_utils;
+  if (by_pairs && total == 1) return {0};
+  const std::uint64_t count =
+      by_pairs ? count_by_pairs(total, rate, sampling) : count_one_by_one(total, rate, sampling);
+  const auto place_of = by_pairs ? place_in_float : place_in_double;
   std::vector<std::uint64_t> places;
   places.reserve(count);
   for (std::uint64_t i = 0; i < count; ++i) places.push_back(place_of(i, count, total));

@@ -66,26 +66,16 @@ Placement place_convnext(const Size& picture, const ImageParams& params) {
 
 }  // namespace
 
-Placement place(const Size& picture, const ImageParams& params, const ImageFamily& family,
-                const PreprocessLimits& limits) {
-  Placement result;
-  if (params.do_resize && family.has_crop_pct) {
-    result = place_convnext(picture, params);
-  } else {
-    const Size resized = params.do_resize ? with_size(picture, params.size) : picture;
-    result = params.do_center_crop
-                 ? cropped(resized, {params.crop_size.width, params.crop_size.height})
-                 : uncropped(resized);
-  }
-  if (std::uint64_t{result.canvas.width} * result.canvas.height > limits.max_pixels) {
-    throw Error(ErrorCode::invalid_argument,
-                "an image of " + std::to_string(picture.width) + " x " +
-                    std::to_string(picture.height) + " pixels would become " +
-                    std::to_string(result.canvas.width) + " x " +
-                    std::to_string(result.canvas.height) + " for the model, beyond the limit of " +
-                    std::to_string(limits.max_pixels) + " pixels");
-  }
-  return result;
+Placement place(const Size& picture, const ImageParams& params, const ImageFamily& family) {
+  if (params.do_resize && family.has_crop_pct) return place_convnext(picture, params);
+  const Size resized = params.do_resize ? with_size(picture, params.size) : picture;
+  if (!params.do_center_crop) return uncropped(resized);
+  return cropped(resized, {params.crop_size.width, params.crop_size.height});
+}
+
+bool has_fixed_canvas(const ImageParams& params, const ImageFamily& family) {
+  if (params.do_center_crop) return true;
+  return params.do_resize && (family.has_crop_pct || !params.size.shortest_edge);
 }
 
 }  // namespace vitrove

@@ -16,8 +16,10 @@ struct Placement {
   bool operator==(const Placement&) const = default;
 };
 
-// Throws Error{invalid_argument} when the canvas would exceed the limit.
-Placement place(const Size& picture, const ImageParams& params, const ImageFamily& family,
-                const PreprocessLimits& limits);
+// Throws Error{invalid_argument} when a side becomes absurdly long.
+Placement place(const Size& picture, const ImageParams& params, const ImageFamily& family);
+
+// Whether every picture gets the same canvas.
+bool has_fixed_canvas(const ImageParams& params, const ImageFamily& family);
 
 }  // namespace vitrove

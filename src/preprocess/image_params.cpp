@@ -89,15 +89,7 @@ void apply_json(const json& object, ParamSource source, const ImageFamily& famil
   taker.finish(family.name);
 }
 
-void check_params(const ImageParams& params, const PreprocessLimits& limits) {
-  const auto check_area = [&](const std::string& name, const TargetSize& size) {
-    if (!size.shortest_edge && std::uint64_t{size.height} * size.width > limits.max_pixels) {
-      refuse_params(name + " exceeds the limit of " + std::to_string(limits.max_pixels) +
-                    " pixels");
-    }
-  };
-  if (params.do_resize) check_area("size", params.size);
-  if (params.do_center_crop) check_area("crop_size", params.crop_size);
+void check_params(const ImageParams& params) {
   if (!(params.crop_pct >= 0.01 && params.crop_pct <= 1.0)) {
     refuse_param_type("crop_pct", "from 0.01 to 1");
   }

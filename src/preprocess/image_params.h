@@ -61,7 +61,7 @@ void apply_json(const nlohmann::json& object, ParamSource source, const ImageFam
                 ImageParams& params);
 
 // Throws Error{invalid_argument} for what no picture could be processed with.
-void check_params(const ImageParams& params, const PreprocessLimits& limits);
+void check_params(const ImageParams& params);
 
 // Every parameter of the family, and back.
 ResolvedParams to_resolved(const ImageParams& params, const ImageFamily& family);

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "preprocess/image_geometry.h"
 #include "preprocess/json_text.h"
+#include "preprocess/processed_size.h"
 #include "preprocess/reduction.h"
 #include "preprocess/resize.h"
 #include "vitrove/error.h"
@@ -34,11 +34,25 @@ std::vector<float> to_planes(const RgbImage& image, const Placement& placement,
 
 }  // namespace
 
+Placement ImageProcessor::place_within_bounds(const Size& picture,
+                                              const ImageParams& params) const {
+  const Placement result = place(picture, params, family_);
+  std::uint64_t limit = area(place(picture, params_, family_).canvas);
+  if (!has_fixed_canvas(params_, family_)) limit = std::min(limit, most_open_pixels);
+  limit = std::max(limit, limits_.max_pixels);
+  if (area(result.canvas) <= limit) return result;
+  refuse_processed_size("an image of " + std::to_string(picture.width) + " x " +
+                            std::to_string(picture.height) + " pixels would become " +
+                            std::to_string(result.canvas.width) + " x " +
+                            std::to_string(result.canvas.height),
+                        limit, "pixels");
+}
+
 ResolvedParams ImageProcessor::resolve(Modality modality, std::string_view kwargs) const {
   if (modality != Modality::image) throw_no_such_modality(family_.name, modality);
   ImageParams params = params_;
   apply_json(parse_object(kwargs, "mm_processor_kwargs"), ParamSource::request, family_, params);
-  check_params(params, limits_);
+  check_params(params);
   return to_resolved(params, family_);
 }
 
@@ -46,7 +60,7 @@ std::uint64_t ImageProcessor::bytes_beside(std::uint32_t width, std::uint32_t he
                                            const ResolvedParams& resolved) const {
   const ImageParams params = from_resolved(resolved, family_);
   const Size picture{width, height};
-  const Placement placement = place(picture, params, family_, limits_);
+  const Placement placement = place_within_bounds(picture, params);
   const std::uint64_t seen =
       std::uint64_t{3} * placement.window.columns.length * placement.window.rows.length;
   const std::uint64_t planes =
@@ -60,9 +74,8 @@ std::uint32_t ImageProcessor::jpeg_reduction(std::uint32_t width, std::uint32_t 
                                              const ResolvedParams& resolved) const {
   const ImageParams params = from_resolved(resolved, family_);
   if (!params.jpeg_scaled_decode) return 1;
-  return largest_reduction({width, height}, [&](const Size& picture) {
-    return place(picture, params, family_, limits_);
-  });
+  return largest_reduction({width, height},
+                           [&](const Size& picture) { return place(picture, params, family_); });
 }
 
 PreprocessedItem ImageProcessor::run(const RgbImage& image, const ResolvedParams& resolved) const {
@@ -70,7 +83,7 @@ PreprocessedItem ImageProcessor::run(const RgbImage& image, const ResolvedParams
     throw Error(ErrorCode::invalid_argument, "the image has no pixels");
   }
   const ImageParams params = from_resolved(resolved, family_);
-  const Placement placement = place({image.width, image.height}, params, family_, limits_);
+  const Placement placement = place_within_bounds({image.width, image.height}, params);
   const RgbImage seen = resize(image, placement.resized, params.resample, placement.window);
   PreprocessedItem item;
   item.tensors.push_back(

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "preprocess/image_families.h"
+#include "preprocess/image_geometry.h"
 #include "vitrove/preprocess.h"
 
 namespace vitrove {
@@ -23,6 +24,10 @@ class ImageProcessor final : public Preprocessor {
   std::vector<PipelineVersion> versions() const override;
 
  private:
+  // Throws Error{too_large} when the canvas would be larger than the family's own parameters make
+  // it, and than the limits allow.
+  Placement place_within_bounds(const Size& picture, const ImageParams& params) const;
+
   const ImageFamily& family_;
   const ImageParams params_;
   const PreprocessLimits limits_;

@@ -34,6 +34,7 @@ PatchParams qwen3_clip_defaults() {
   params.patch_size = 16;
   params.normalization.image_mean = middle;
   params.normalization.image_std = middle;
+  params.sampling.rule = SamplingRule::qwen3_vl;
   return params;
 }
 

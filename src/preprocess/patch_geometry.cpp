@@ -4,12 +4,17 @@
 #include <cmath>
 #include <string>
 
+#include "preprocess/processed_size.h"
 #include "vitrove/error.h"
 
 namespace vitrove {
 namespace {
 
 constexpr double most_unequal = 200;
+
+// Where the family's own parameters leave sizes open. As floats they take twelve times as many
+// bytes.
+constexpr std::uint64_t most_clip_pixels = 134'217'728;
 
 std::string describe(const Size& size) {
   return std::to_string(size.width) + " x " + std::to_string(size.height) + " pixels";
@@ -69,24 +74,48 @@ void check_multiples(const Size& picture, const PatchParams& params) {
                 ", not " + describe(picture));
 }
 
-PatchLayout lay_out(const Size& resized, std::uint64_t frames, const PatchParams& params,
-                    const PreprocessLimits& limits) {
-  const std::uint64_t area = std::uint64_t{resized.width} * resized.height;
-  if (area > limits.max_pixels) {
-    refuse_params("an image would become " + describe(resized) +
-                  " for the model, beyond the limit of " + std::to_string(limits.max_pixels) +
-                  " pixels");
-  }
-  const std::uint64_t steps =
-      (frames + params.temporal_patch_size - 1) / params.temporal_patch_size;
-  if (steps * params.temporal_patch_size > limits.max_clip_pixels / area && frames > 1) {
-    refuse_params("a clip would become " + std::to_string(frames) + " frames of " +
-                  describe(resized) + " for the model, beyond the limit of " +
-                  std::to_string(limits.max_clip_pixels) + " pixels");
-  }
+// What resizing aimed at.
+std::uint64_t counted(std::uint64_t pixels, const PatchParams& params) {
+  return params.do_resize ? std::min(pixels, params.max_pixels) : pixels;
+}
+
+std::uint64_t whole_steps(std::uint64_t frames, const PatchParams& params) {
+  return (frames + params.temporal_patch_size - 1) / params.temporal_patch_size;
+}
+
+void check_picture(const Size& resized, const PatchParams& params, std::uint64_t limit) {
+  if (counted(area(resized), params) <= limit) return;
+  refuse_processed_size("an image would become " + describe(resized), limit, "pixels");
+}
+
+void check_all_frames(const Size& resized, std::uint64_t frames, std::uint64_t pixels,
+                      std::uint64_t limit) {
+  if (pixels <= limit) return;
+  refuse_processed_size(
+      "a clip would become " + std::to_string(frames) + " frames of " + describe(resized), limit,
+      "clip pixels");
+}
+
+PatchLayout lay_out(const Size& resized, std::uint64_t frames, const PatchParams& params) {
   return {resized,
-          {static_cast<std::uint32_t>(steps), resized.height / params.patch_size,
-           resized.width / params.patch_size}};
+          {static_cast<std::uint32_t>(whole_steps(frames, params)),
+           resized.height / params.patch_size, resized.width / params.patch_size}};
+}
+
+Size resized_clip(const Size& picture, std::uint64_t frames, const PatchParams& params,
+                  bool counts_all_frames) {
+  if (!counts_all_frames) return smart_resize(picture, 1, 1, params);
+  const auto all = static_cast<double>(frames);
+  return smart_resize(picture, all, round_to_multiple(all, params.temporal_patch_size), params);
+}
+
+// The clip that takes most by the family's own parameters, where frames have bounds of their own.
+std::uint64_t largest_clip(const PatchParams& params) {
+  if (!params.do_resize) return most_clip_pixels;
+  const VideoSampling& sampling = params.sampling;
+  const std::uint64_t frames = sampling.num_frames.value_or(sampling.max_frames);
+  const std::uint64_t even = whole_steps(frames, params) * params.temporal_patch_size;
+  return std::min(even * params.max_pixels, most_clip_pixels);
 }
 
 void check_clip(const Size& picture, std::uint64_t frames, const PatchParams& params) {
@@ -103,31 +132,54 @@ void check_clip(const Size& picture, std::uint64_t frames, const PatchParams& pa
 
 }  // namespace
 
-PatchLayout lay_out_picture(const Size& picture, const PatchParams& params,
-                            const PreprocessLimits& limits) {
-  if (!params.do_resize) {
-    check_multiples(picture, params);
-    return lay_out(picture, 1, params, limits);
+PatchBounds bounds_of(const PatchFamily& family, const PreprocessLimits& limits) {
+  const auto by_file = [](const PatchParams& params) {
+    return params.do_resize ? params.max_pixels : most_open_pixels;
+  };
+  PatchBounds bounds;
+  bounds.picture_pixels = std::max(by_file(family.image), limits.max_pixels);
+  if (family.counts_all_frames) {
+    const std::uint64_t all = family.video.do_resize ? family.video.max_pixels : most_clip_pixels;
+    bounds.clip_pixels = std::max(all, limits.max_clip_pixels);
+    bounds.frame_pixels = bounds.clip_pixels;
+    return bounds;
   }
-  check_ratio(picture);
-  return lay_out(smart_resize(picture, 1, 1, params), 1, params, limits);
+  bounds.frame_pixels = std::max(by_file(family.video), limits.max_pixels);
+  bounds.clip_pixels = std::max(largest_clip(family.video), limits.max_clip_pixels);
+  return bounds;
+}
+
+PatchLayout lay_out_picture(const Size& picture, const PatchParams& params,
+                            const PatchBounds& bounds) {
+  Size resized = picture;
+  if (params.do_resize) {
+    check_ratio(picture);
+    resized = smart_resize(picture, 1, 1, params);
+  } else {
+    check_multiples(picture, params);
+  }
+  check_picture(resized, params, bounds.picture_pixels);
+  return lay_out(resized, 1, params);
 }
 
 PatchLayout lay_out_clip(const Size& picture, std::uint64_t frames, const PatchParams& params,
-                         const PatchFamily& family, const PreprocessLimits& limits) {
-  if (!params.do_resize) {
-    check_multiples(picture, params);
-    return lay_out(picture, frames, params, limits);
-  }
-  if (!family.counts_all_frames) {
+                         const PatchFamily& family, const PatchBounds& bounds) {
+  Size resized = picture;
+  if (params.do_resize) {
+    if (family.counts_all_frames) check_clip(picture, frames, params);
     check_ratio(picture);
-    return lay_out(smart_resize(picture, 1, 1, params), frames, params, limits);
+    resized = resized_clip(picture, frames, params, family.counts_all_frames);
+  } else {
+    check_multiples(picture, params);
   }
-  check_clip(picture, frames, params);
-  check_ratio(picture);
-  const auto all = static_cast<double>(frames);
-  const double counted = round_to_multiple(all, params.temporal_patch_size);
-  return lay_out(smart_resize(picture, all, counted, params), frames, params, limits);
+  const std::uint64_t all = whole_steps(frames, params) * params.temporal_patch_size;
+  if (family.counts_all_frames) {
+    check_all_frames(resized, frames, counted(all * area(resized), params), bounds.clip_pixels);
+  } else {
+    check_picture(resized, params, bounds.frame_pixels);
+    check_all_frames(resized, frames, all * counted(area(resized), params), bounds.clip_pixels);
+  }
+  return lay_out(resized, frames, params);
 }
 
 std::uint32_t token_count(const Grid& grid, std::uint32_t merge_size) {

@@ -66,7 +66,7 @@ std::uint64_t PatchProcessor::bytes_beside(std::uint32_t width, std::uint32_t he
                                            const ResolvedParams& resolved) const {
   const PatchParams params = patch_params_from(resolved, Modality::image);
   const Size picture{width, height};
-  return bytes_for(picture, lay_out_picture(picture, params, limits_), params);
+  return bytes_for(picture, lay_out_picture(picture, params, bounds_), params);
 }
 
 std::uint32_t PatchProcessor::jpeg_reduction(std::uint32_t width, std::uint32_t height,
@@ -74,14 +74,14 @@ std::uint32_t PatchProcessor::jpeg_reduction(std::uint32_t width, std::uint32_t 
   const PatchParams params = patch_params_from(resolved, Modality::image);
   if (!params.jpeg_scaled_decode) return 1;
   return largest_reduction({width, height}, [&](const Size& picture) {
-    return lay_out_picture(picture, params, limits_);
+    return lay_out_picture(picture, params, bounds_);
   });
 }
 
 PreprocessedItem PatchProcessor::run(const RgbImage& image, const ResolvedParams& resolved) const {
   check_pixels(image);
   const PatchParams params = patch_params_from(resolved, Modality::image);
-  const PatchLayout layout = lay_out_picture({image.width, image.height}, params, limits_);
+  const PatchLayout layout = lay_out_picture({image.width, image.height}, params, bounds_);
   const RgbImage resized = resize(image, layout.resized, params.rule());
   const std::vector<const RgbImage*> still(params.temporal_patch_size, &resized);
   Tensor tensor = patch_tensor("pixel_values", layout, params);
@@ -101,7 +101,7 @@ std::uint64_t PatchProcessor::video_bytes_beside(const MediaShape& shape,
                                                  const ResolvedParams& resolved) const {
   const PatchParams params = patch_params_from(resolved, Modality::video);
   const Size picture{shape.width, shape.height};
-  return bytes_for(picture, lay_out_clip(picture, shape.frames, params, family_, limits_), params);
+  return bytes_for(picture, lay_out_clip(picture, shape.frames, params, family_, bounds_), params);
 }
 
 PreprocessedItem PatchProcessor::run_video(const VideoClip& clip,
@@ -111,7 +111,7 @@ PreprocessedItem PatchProcessor::run_video(const VideoClip& clip,
   check_pixels(first);
   const PatchParams params = patch_params_from(resolved, Modality::video);
   const PatchLayout layout =
-      lay_out_clip({first.width, first.height}, clip.frames.size(), params, family_, limits_);
+      lay_out_clip({first.width, first.height}, clip.frames.size(), params, family_, bounds_);
   Tensor tensor = patch_tensor("pixel_values_videos", layout, params);
   const PatchWriter writer(params);
   std::span<float> rest = std::get<std::vector<float>>(tensor.data);

@@ -10,7 +10,7 @@ class PatchProcessor final : public Preprocessor {
  public:
   // With the parameters of its file in `family`.
   PatchProcessor(const PatchFamily& family, const PreprocessLimits& limits)
-      : family_(family), limits_(limits) {}
+      : family_(family), bounds_(bounds_of(family, limits)) {}
 
   std::string_view family() const override { return family_.name; }
   ResolvedParams resolve(Modality modality, std::string_view kwargs) const override;
@@ -27,7 +27,7 @@ class PatchProcessor final : public Preprocessor {
 
  private:
   const PatchFamily family_;
-  const PreprocessLimits limits_;
+  const PatchBounds bounds_;
 };
 
 }  // namespace vitrove

@@ -67,7 +67,7 @@ std::unique_ptr<Preprocessor> make_image_processor(const ImageFamily& family,
   ImageParams params = family.defaults;
   apply_json(config, ParamSource::file, family, params);
   apply_json(overrides.of(Modality::image), ParamSource::request, family, params);
-  check_params(params, limits);
+  check_params(params);
   return std::make_unique<ImageProcessor>(family, params, limits);
 }
 
@@ -86,10 +86,11 @@ std::unique_ptr<Preprocessor> make_patch_processor(PatchFamily family, const nlo
 }
 
 std::unique_ptr<Preprocessor> make_sound_processor(SoundFamily family, const nlohmann::json& config,
-                                                   const Overrides& overrides) {
+                                                   const Overrides& overrides,
+                                                   const PreprocessLimits& limits) {
   apply_json(config, ParamSource::file, family);
   apply_json(overrides.of(Modality::audio), ParamSource::request, family);
-  return std::make_unique<SoundProcessor>(family);
+  return std::make_unique<SoundProcessor>(family, limits);
 }
 
 std::string read_config(const std::filesystem::path& file) {
@@ -177,7 +178,7 @@ std::unique_ptr<Preprocessor> make_preprocessor(std::string_view config_json,
     return make_image_processor(*family, config, given, limits);
   }
   if (auto family = find_sound_family(names.image, names.processor)) {
-    return make_sound_processor(*family, config, given);
+    return make_sound_processor(*family, config, given, limits);
   }
   refuse_processor(names.image);
 }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "preprocess/json_text.h"
+#include "preprocess/processed_size.h"
 #include "vitrove/error.h"
 
 namespace vitrove {
@@ -98,6 +99,12 @@ ResolvedParams SoundProcessor::resolve(Modality modality, std::string_view kwarg
   SoundFamily family = family_;
   apply_json(parse_object(kwargs, "mm_processor_kwargs"), ParamSource::request, family);
   const LogMelParams& params = family.params;
+  // Sounds are filled up to that, so it is what the encode costs.
+  if (params.chunk_length > most_seconds_) {
+    refuse_processed_size(
+        "a sound would become " + std::to_string(params.chunk_length) + " seconds", most_seconds_,
+        "seconds");
+  }
   ResolvedParams result;
   auto& values = result.values;
   values["feature_size"] = std::int64_t{params.feature_size};

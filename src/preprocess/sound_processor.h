@@ -1,6 +1,8 @@
 // The preprocessor of Whisper and Qwen2-Audio: log-mel features of a chunk of sound.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -30,7 +32,9 @@ void apply_json(const nlohmann::json& object, ParamSource source, SoundFamily& f
 class SoundProcessor final : public Preprocessor {
  public:
   // With the parameters of its file in `family`.
-  explicit SoundProcessor(const SoundFamily& family) : family_(family) {}
+  SoundProcessor(const SoundFamily& family, const PreprocessLimits& limits)
+      : family_(family),
+        most_seconds_(std::max(family.params.chunk_length, limits.max_sound_seconds)) {}
 
   std::string_view family() const override { return family_.name; }
   ResolvedParams resolve(Modality modality, std::string_view kwargs) const override;
@@ -45,6 +49,7 @@ class SoundProcessor final : public Preprocessor {
 
  private:
   const SoundFamily family_;
+  const std::uint32_t most_seconds_;  // of chunk_length
 };
 
 }  // namespace vitrove

@@ -16,6 +16,10 @@ using nlohmann::json;
 constexpr std::int64_t most_frames = 1'000'000;
 constexpr double highest_fps = 1'000;
 
+// Said only where it is not what most families do.
+constexpr const char* rule_name = "frame_sampling";
+constexpr const char* qwen3_rule = "qwen3_vl";
+
 // Nothing for what is not there or null.
 json take_out(json& object, const char* name) {
   const auto found = object.find(name);
@@ -59,6 +63,7 @@ void take_video_sampling(json& object, VideoSampling& sampling) {
 }
 
 void add_to_resolved(const VideoSampling& sampling, ResolvedParams& resolved) {
+  if (sampling.rule == SamplingRule::qwen3_vl) resolved.values[rule_name] = std::string(qwen3_rule);
   if (sampling.num_frames) {
     resolved.values["num_frames"] = std::int64_t{*sampling.num_frames};
     return;
@@ -70,6 +75,7 @@ void add_to_resolved(const VideoSampling& sampling, ResolvedParams& resolved) {
 
 VideoSampling sampling_from_resolved(const ResolvedParams& resolved) {
   VideoSampling sampling;
+  if (resolved.values.contains(rule_name)) sampling.rule = SamplingRule::qwen3_vl;
   const auto frames = [&](const char* name) {
     return static_cast<std::uint32_t>(std::get<std::int64_t>(resolved.values.at(name)));
   };

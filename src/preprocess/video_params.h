@@ -14,7 +14,7 @@ namespace vitrove {
 // or out of range, and when num_frames stands beside one that it replaces.
 void take_video_sampling(nlohmann::json& object, VideoSampling& sampling);
 
-// With num_frames the others say nothing, and are left out.
+// With num_frames the others say nothing, and are left out. The rule is the family's.
 void add_to_resolved(const VideoSampling& sampling, ResolvedParams& resolved);
 VideoSampling sampling_from_resolved(const ResolvedParams& resolved);
 

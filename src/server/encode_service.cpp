@@ -72,6 +72,9 @@ EncoderOptions encoder_options(const ServerConfig& config) {
   options.execution_provider = config.execution_provider;
   options.threads = config.encoder_threads;
   options.mm_process_config = config.mm_process_config;
+  options.preprocess_limits.max_pixels = config.max_processed_pixels;
+  options.preprocess_limits.max_clip_pixels = config.max_processed_clip_pixels;
+  options.preprocess_limits.max_sound_seconds = config.max_processed_seconds;
   return options;
 }
 

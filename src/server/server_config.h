@@ -25,10 +25,14 @@ struct ServerConfig {
   std::string admin_key;              // --admin-key
 
   // --- model ----------------------------------------------------------------------------------
-  std::string encoder;                              // --encoder DIR|onnx:DIR|stub:...
-  std::string execution_provider = "cpu";           // --execution-provider
-  int encoder_threads = 0;                          // --encoder-threads: 0 = as many as cores
-  std::string mm_process_config;                    // --mm-process-config JSON
+  std::string encoder;                     // --encoder DIR|onnx:DIR|stub:...
+  std::string execution_provider = "cpu";  // --execution-provider
+  int encoder_threads = 0;                 // --encoder-threads: 0 = as many as cores
+  std::string mm_process_config;           // --mm-process-config JSON
+  // What requests may ask for beyond what the model's own preprocessing configuration allows.
+  std::uint64_t max_processed_pixels = 0;           // --max-processed-pixels, a picture or frame
+  std::uint64_t max_processed_clip_pixels = 0;      // --max-processed-clip-pixels, all frames
+  std::uint32_t max_processed_seconds = 0;          // --max-processed-seconds, a sound
   std::uint32_t max_batch_size = 8;                 // --max-batch-size
   std::uint64_t max_batch_patches = 16'384;         // --max-batch-patches
   std::chrono::microseconds max_batch_wait{2'000};  // --max-batch-wait

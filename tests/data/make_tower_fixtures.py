@@ -37,8 +37,9 @@ from transformers import (CLIPImageProcessor, CLIPVisionConfig, Qwen2_5_VLConfig
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = ROOT / "tests" / "data" / "towers"
-sys.path.insert(0, str(ROOT / "python" / "vitrove-export"))
+sys.path[:0] = [str(ROOT / "python" / "vitrove-export"), str(ROOT / "scripts")]
 
+from reference_sampling import reference_places  # noqa: E402
 from vitrove_export import families  # noqa: E402
 from vitrove_export.export import Settings, export  # noqa: E402
 from vitrove_export.towers import load_source, make_tower, reference_rows  # noqa: E402
@@ -152,9 +153,8 @@ def picture_case(source, processors, name):
 
 
 def clip_case(source, processors, name):
-    """Frames are chosen as Qwen's own utilities do (docs/media.md): 1.2 seconds at 2 a second are less than 4."""
     frames = read_clip(TARGET / "media" / name)
-    frames = frames[torch.linspace(0, len(frames) - 1, 4).round().long()]
+    frames = frames[reference_places(source.model_type.replace("2_5", "2"), len(frames), CLIP_FPS)]
     metadata = {"fps": CLIP_FPS, "total_num_frames": CLIP_FRAMES, "duration": CLIP_FRAMES / CLIP_FPS}
     features = processors[1](videos=[frames], video_metadata=[metadata], do_sample_frames=False, return_tensors="pt")
     return run_case(source, "video", name, features["pixel_values_videos"], features["video_grid_thw"])

@@ -24,11 +24,16 @@ def clip_url(name):
     return data_url(clip(name), "application/octet-stream")
 
 
-def wav(samples, rate=16000, channels=1):
-    """Of 32-bit floats, interleaved."""
-    data = numpy.asarray(samples, "<f4").tobytes()
-    frame = 4 * channels
-    head = struct.pack("<IHHIIHH", 16, 3, channels, rate, frame * rate, frame, 32)
+def wav(samples, rate=16000, channels=1, bits=32):
+    """Interleaved: 32-bit floats, or whole numbers of 16 or 24 bits."""
+    if bits == 32:
+        data = numpy.asarray(samples, "<f4").tobytes()
+    else:
+        whole = numpy.round(numpy.asarray(samples) * (2 ** (bits - 1) - 1)).astype("<i4")
+        data = whole.view(numpy.uint8).reshape(-1, 4)[:, :bits // 8].tobytes()
+    frame = bits // 8 * channels
+    kind = 3 if bits == 32 else 1
+    head = struct.pack("<IHHIIHH", 16, kind, channels, rate, frame * rate, frame, bits)
     body = b"WAVEfmt " + head + b"data" + struct.pack("<I", len(data)) + data
     return b"RIFF" + struct.pack("<I", len(body)) + body
 

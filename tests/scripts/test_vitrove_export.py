@@ -3,10 +3,12 @@
 That exported graphs give the tower's rows is tested in tests/unit/encoders/tower_test.cpp.
 """
 
+import errno
 import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
@@ -17,7 +19,7 @@ PACKAGE = ROOT / "python" / "vitrove-export"
 TOWERS = ROOT / "tests" / "data" / "towers"
 sys.path.insert(0, str(PACKAGE))
 
-from vitrove_export import cli, families, grid_inputs, model_directory  # noqa: E402
+from vitrove_export import checkpoint_files, cli, families, grid_inputs, model_directory  # noqa: E402
 from vitrove_export.errors import ExportError  # noqa: E402
 from vitrove_export.fingerprint import digest_of_parts, external_locations, fingerprint  # noqa: E402
 
@@ -153,6 +155,7 @@ def test_large_weights_stand_beside_the_graph_and_count(tmp_path, monkeypatch):
     model = onnx.load(split / "model.onnx", load_external_data=False)
     assert external_locations(model) == ["model.onnx.data"]
     assert external_locations(onnx.load(whole / "model.onnx")) == []
+    assert (split / "model.onnx.data").stat().st_mode == (split / "model.onnx").stat().st_mode
     assert [dim.dim_value for dim in model.graph.output[0].type.tensor_type.shape.dim] == [0, 32]
     before = fingerprint(split)
     assert before != fingerprint(whole)
@@ -161,12 +164,49 @@ def test_large_weights_stand_beside_the_graph_and_count(tmp_path, monkeypatch):
     assert fingerprint(split) != before
 
 
+def test_only_the_files_that_hold_the_tower_are_needed(tmp_path):
+    """Of a large checkpoint the tower is in one or two."""
+    weight_map = {"visual.blocks.0.attn.qkv.weight": "a.safetensors", "visual.merger.ln_q.weight": "b.safetensors",
+                  "model.layers.0.mlp.up_proj.weight": "c.safetensors", "lm_head.weight": "b.safetensors"}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
+    (tmp_path / "b.safetensors").touch()
+    names = families.family_of("qwen2_5_vl").weights
+    with pytest.raises(ExportError, match="a.safetensors is missing"):
+        checkpoint_files.safetensors_files(tmp_path, names)
+    (tmp_path / "a.safetensors").touch()
+    files = checkpoint_files.safetensors_files(tmp_path, names)
+    assert [file.name for file in files] == ["a.safetensors", "b.safetensors"]
+
+
+def test_rows_of_a_type_that_cannot_be_cached_are_a_mistake_too(tmp_path):
+    """Of the model, said in one line."""
+    linear_graph(tmp_path / "model.onnx")
+    model = onnx.load(tmp_path / "model.onnx")
+    model.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.DOUBLE
+    onnx.save_model(model, tmp_path / "model.onnx")
+    model_directory.write_json(tmp_path / "preprocessor_config.json", {"image_processor_type": "CLIPImageProcessor"})
+    for output, why in (("rows", "rows are double"), ("columns", "no output columns")):
+        model_directory.write_json(tmp_path / "vitrove.json", families.vitrove_json(
+            families.CLIP, {}, name="c", revision="", dtype="float32", output=output))
+        with pytest.raises(ExportError, match=why):
+            fingerprint(tmp_path)
+
+
 def test_mistakes_are_one_line_and_exit_code_1(tmp_path, capsys):
     assert cli.main([str(tmp_path / "nothing"), str(tmp_path / "out")]) == 1
     assert capsys.readouterr().err == f"vitrove-export: error: {tmp_path / 'nothing'} is no directory\n"
     with pytest.raises(SystemExit) as wrong:
         cli.main([str(tmp_path)])
     assert wrong.value.code == 2
+
+
+def test_a_full_disk_is_one_line_too(tmp_path, capsys, monkeypatch):
+    def export(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setitem(sys.modules, "vitrove_export.export", SimpleNamespace(Settings=SimpleNamespace, export=export))
+    assert cli.main([str(tmp_path), str(tmp_path / "out")]) == 1
+    assert capsys.readouterr().err == "vitrove-export: error: [Errno 28] No space left on device\n"
 
 
 def test_help_and_the_pure_parts_do_not_need_pytorch():

@@ -37,7 +37,7 @@ def main(arguments=None):
         report = export(args.model, args.target, Settings(
             name=args.name or args.model.resolve().name, revision=args.revision, dtype=args.dtype,
             feature_layer=args.feature_layer))
-    except ExportError as error:
+    except (ExportError, OSError) as error:  # a disk that is full says so in one line, too
         print(f"vitrove-export: error: {error}", file=sys.stderr)
         return 1
     print(f"{args.target}: {report['tower']} of {args.model}")

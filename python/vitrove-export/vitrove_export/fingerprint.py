@@ -9,6 +9,7 @@ import struct
 
 import onnx
 
+from vitrove_export.errors import ExportError
 from vitrove_export.model_directory import read_preprocessing_family
 
 PRECISIONS = {
@@ -71,8 +72,15 @@ def map_of(values, encode):
 def output_precision(model, name):
     for output in model.graph.output:
         if output.name == name:
-            return PRECISIONS[output.type.tensor_type.elem_type]
-    raise KeyError(f"the graph has no output {name}")
+            return precision_of(output.type.tensor_type.elem_type)
+    raise ExportError(f"the graph has no output {name}")
+
+
+def precision_of(elements):
+    if elements not in PRECISIONS:
+        kind = onnx.TensorProto.DataType.Name(elements).lower()
+        raise ExportError(f"the graph's rows are {kind}, not one of {', '.join(PRECISIONS.values())}")
+    return PRECISIONS[elements]
 
 
 def external_locations(model):

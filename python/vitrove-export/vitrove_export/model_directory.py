@@ -71,3 +71,5 @@ def write_graph(exported, directory, output, shape):
         return
     onnx.save_model(model, directory / GRAPH, save_as_external_data=True, all_tensors_to_one_file=True,
                     location=WEIGHTS, size_threshold=SMALLEST_EXTERNAL_TENSOR)
+    # Not for the owner alone, as onnx leaves it: whoever may read the graph may serve it.
+    (directory / WEIGHTS).chmod((directory / GRAPH).stat().st_mode & 0o777)

@@ -14,14 +14,14 @@ namespace vitrove {
 namespace {
 
 std::unique_ptr<Preprocessor> load_model_preprocessor(const std::filesystem::path& directory,
-                                                      const std::string& overrides) {
+                                                      const EncoderOptions& options) {
   const auto file = directory / "preprocessor_config.json";
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(file, ignored)) {
     throw Error(ErrorCode::invalid_argument, "the model directory has no preprocessor_config.json",
                 file.string());
   }
-  return load_preprocessor(file, overrides);
+  return load_preprocessor(file, options.mm_process_config, options.preprocess_limits);
 }
 
 OnnxGraph load_graph(const ModelFiles& files, const EncoderOptions& options) {
@@ -87,7 +87,7 @@ OnnxEncoder::OnnxEncoder(const std::filesystem::path& directory, const EncoderOp
                          std::unique_ptr<Preprocessor> preprocessor)
     : config_(load_model_config(directory)),
       preprocessor_(preprocessor ? std::move(preprocessor)
-                                 : load_model_preprocessor(directory, options.mm_process_config)),
+                                 : load_model_preprocessor(directory, options)),
       files_(find_model_files(directory)),
       graph_(load_graph(files_, options)) {
   check_graph(graph_, config_);

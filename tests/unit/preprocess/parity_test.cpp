@@ -132,6 +132,33 @@ TEST(Parity, ResizedBytesAreThoseOfThePinnedPillow) {
   EXPECT_GE(count, 40);
 }
 
+// By the word of qwen-vl-utils and of Qwen3VLVideoProcessor.
+TEST(Parity, TheFramesThatAreTakenAreThoseOfTheReference) {
+  std::map<std::string, int> count;
+  for (const auto& sampled : fixtures().sampling()) {
+    SCOPED_TRACE(sampled.dump());
+    const std::string family = sampled.at("family");
+    const auto preprocessor =
+        fixtures().preprocessor_of({{"config", family}, {"video_config", family}});
+    const ResolvedParams params =
+        preprocessor->resolve(Modality::video, sampled.at("kwargs").dump());
+    const auto places = sample_frames(sampled.at("total"), sampled.at("rate"),
+                                      preprocessor->video_sampling(params));
+    EXPECT_EQ(places.size(), sampled.at("count"));
+    if (sampled.contains("places")) {
+      EXPECT_EQ(places, sampled.at("places").get<std::vector<std::uint64_t>>());
+    } else {
+      const std::vector<std::uint32_t> packed(places.begin(), places.end());
+      EXPECT_EQ(crc_text(std::span(packed)), sampled.at("crc32"));
+    }
+    ++count[family + (places.size() % 2 == 1 ? " odd" : " even")];
+  }
+  EXPECT_GE(count["qwen2_vl even"], 200);
+  EXPECT_EQ(count["qwen2_vl odd"], 0);
+  EXPECT_GE(count["qwen3_vl even"], 50);
+  EXPECT_GE(count["qwen3_vl odd"], 50);
+}
+
 TEST(Parity, NoFamilyIsWithoutFixtures) {
   std::map<std::string, int> count;
   for (const auto& fixture : fixtures().all()) {

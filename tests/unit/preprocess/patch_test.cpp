@@ -65,25 +65,6 @@ TEST(PatchGeometry, EverySizeGivesAFullGridOrAClearError) {
   }
 }
 
-TEST(PatchGeometry, AnAreaBeyondTheLimitIsRefusedBeforeItIsMade) {
-  PreprocessLimits limits;
-  limits.max_pixels = 100'000;
-  limits.max_clip_pixels = 201'000;
-  const auto preprocessor = make_preprocessor(qwen2, {}, limits);
-  const ResolvedParams picture = preprocessor->resolve(Modality::image, "");
-  const Failure large = failure_of([&] { preprocessor->bytes_beside(4000, 3000, picture); });
-  EXPECT_EQ(large.status(), 400);
-  EXPECT_NE(large.message.find("100000"), std::string::npos) << large.message;
-  const ResolvedParams clip = preprocessor->resolve(Modality::video, R"({"min_pixels": 3136})");
-  const auto bytes = [&](std::uint64_t frames) {
-    return preprocessor->video_bytes_beside({.width = 224, .height = 224, .frames = frames}, clip);
-  };
-  EXPECT_GE(bytes(3), 12u * 4 * 224 * 224) << "an odd number is filled up";
-  const Failure long_clip = failure_of([&] { bytes(5); });
-  EXPECT_EQ(long_clip.status(), 400);
-  EXPECT_NE(long_clip.message.find("201000"), std::string::npos) << long_clip.message;
-}
-
 TEST(PatchGeometry, WithoutResizingSidesMustFit) {
   const auto preprocessor = make_preprocessor(qwen2);
   const ResolvedParams params = preprocessor->resolve(Modality::image, R"({"do_resize": false})");
@@ -205,6 +186,21 @@ TEST(PatchParameters, NonsenseAndTheModelsOwnShapeAreRefused) {
             }).status(),
             400);
   EXPECT_EQ(failure_of([&] { preprocessor->resolve(Modality::audio, ""); }).status(), 415);
+}
+
+// Two rules make two clips of one file, so the rule is part of the key.
+TEST(PatchClips, TheRuleOfSamplingIsResolved) {
+  const ResolvedParams by_pairs = make_preprocessor(qwen2)->resolve(Modality::video, "");
+  const auto preprocessor = make_preprocessor(qwen3);
+  const ResolvedParams one_by_one = preprocessor->resolve(Modality::video, R"({"num_frames": 5})");
+  EXPECT_FALSE(by_pairs.values.contains("frame_sampling"));
+  EXPECT_EQ(one_by_one.values.at("frame_sampling"), ParamValue(std::string("qwen3_vl")));
+  EXPECT_EQ(preprocessor->video_sampling(one_by_one),
+            (VideoSampling{.rule = SamplingRule::qwen3_vl, .num_frames = 5}));
+  EXPECT_EQ(failure_of([&] {
+              preprocessor->resolve(Modality::video, R"({"frame_sampling": "qwen_vl_utils"})");
+            }).status(),
+            400);
 }
 
 TEST(ScaledDecoding, IsOffUnlessItIsAskedForAndKeepsTheGrid) {

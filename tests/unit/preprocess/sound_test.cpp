@@ -51,7 +51,7 @@ TEST(RealTransform, EqualsItsDefinitionForAllKindsOfSizes) {
 
 PreprocessedItem features_of(std::string_view config, std::vector<float> samples,
                              std::string_view kwargs = {}) {
-  const auto preprocessor = make_preprocessor(config);
+  const auto preprocessor = make_preprocessor(config, {}, {.max_sound_seconds = 3});
   const ResolvedParams params = preprocessor->resolve(Modality::audio, kwargs);
   return preprocessor->run_audio({std::move(samples), preprocessor->audio_rate(params)}, params);
 }
@@ -95,7 +95,7 @@ TEST(LogMel, ASoundOfNoTokenIsRefused) {
 }
 
 TEST(LogMelParameters, AreResolvedAndTheModelsOwnAreKept) {
-  const auto preprocessor = make_preprocessor(whisper);
+  const auto preprocessor = make_preprocessor(whisper, {}, {.max_sound_seconds = 2});
   const auto resolve = [&](std::string_view kwargs) {
     return preprocessor->resolve(Modality::audio, kwargs);
   };
