@@ -68,13 +68,13 @@ Photograph read_photograph(const fs::path& file) {
 
 // What Qwen2-VL makes of a picture: with the processor's own default of 1280 tokens at most, and
 // with the 16384 that are published with the models.
-Size qwen2_vl_size(const Photograph& photo, std::string_view kwargs) {
+Size qwen2_vl_size(const Photograph& photo, std::string_view config) {
   const auto preprocessor =
-      make_preprocessor(R"({"image_processor_type": "Qwen2VLImageProcessor"})");
+      make_preprocessor(R"({"image_processor_type": "Qwen2VLImageProcessor"})", config);
   const auto item = preprocessor->run(
       {photo.size.width, photo.size.height,
        std::vector<std::uint8_t>(std::size_t{3} * photo.size.width * photo.size.height)},
-      preprocessor->resolve(Modality::image, kwargs));
+      preprocessor->resolve(Modality::image, ""));
   return {item.grid->w * 14, item.grid->h * 14};
 }
 
@@ -127,7 +127,7 @@ void run(Harness& harness) {
     const Photograph photo = read_photograph(directory.path() / (std::string(name) + ".jpg"));
     comparison.run(photo, "qwen2_vl_1280_tokens", qwen2_vl_size(photo, ""), 2.0);
     comparison.run(photo, "qwen2_vl_16384_tokens",
-                   qwen2_vl_size(photo, R"({"max_pixels": 12845056})"), 2.0);
+                   qwen2_vl_size(photo, R"({"image": {"max_pixels": 12845056}})"), 2.0);
     comparison.run(photo, "224", {224, 224}, 1.5);
     comparison.run_decoding(photo);
   }
