@@ -191,6 +191,8 @@ DecodedAudio decode_audio(std::span<const std::byte> bytes, std::uint32_t rate,
   }
 }
 
-PipelineVersion audio_decoder_version() { return {"audio", audio_version}; }
+std::vector<PipelineVersion> audio_decoder_versions() {
+  return {{"audio", audio_version}, ffmpeg_version("libavcodec", avcodec_version())};
+}
 
 }  // namespace vitrove

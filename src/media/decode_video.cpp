@@ -13,6 +13,10 @@
 #include "media/rgb_converter.h"
 #include "vitrove/video.h"
 
+extern "C" {
+#include <libswscale/swscale.h>
+}
+
 namespace vitrove {
 namespace {
 
@@ -251,6 +255,10 @@ DecodedVideo decode_video(std::span<const std::byte> bytes, const VideoSampling&
   }
 }
 
-PipelineVersion video_decoder_version() { return {"video", video_version}; }
+std::vector<PipelineVersion> video_decoder_versions() {
+  return {{"video", video_version},
+          ffmpeg_version("libavcodec", avcodec_version()),
+          ffmpeg_version("libswscale", swscale_version())};
+}
 
 }  // namespace vitrove
