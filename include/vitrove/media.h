@@ -35,6 +35,7 @@
 #include <optional>
 #include <span>
 #include <stop_token>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -148,7 +149,15 @@ DecodedImage decode_image(std::span<const std::byte> bytes, const ImageLimits& l
 std::vector<PipelineVersion> decoder_versions(MediaFormat format);
 
 // Those of all decoders that an item of this modality may need: what is looked up by a digest alone
-// has no format to go by.
+// has no format to go by. Of clips and sounds FFmpeg's own versions are part.
 std::vector<PipelineVersion> decoder_versions(Modality modality);
+
+// The libraries that decode, as they are on this host. Of those that decode pictures the key says
+// nothing: who shares a store had better have the same.
+struct MediaLibrary {
+  std::string name;
+  std::string version;  // empty when it is not there
+};
+std::vector<MediaLibrary> media_libraries();
 
 }  // namespace vitrove

@@ -21,6 +21,7 @@
 #include "vitrove/embedding_store_factory.h"
 #include "vitrove/encoder.h"
 #include "vitrove/error.h"
+#include "vitrove/media.h"
 #include "vitrove/page_pool.h"
 #include "vitrove/units.h"
 
@@ -208,6 +209,16 @@ Finding check_server(const DoctorArguments& arguments) {
   return {what, Finding::State::good, "alive, ready, and its encoder works"};
 }
 
+// For comparing hosts that share a store: other versions may decode to other bytes.
+Finding decoders() {
+  Finding finding{"decoders", Finding::State::good, {}};
+  for (const MediaLibrary& library : media_libraries()) {
+    finding.says += (finding.says.empty() ? "" : ", ") + library.name + " " +
+                    (library.version.empty() ? "is not there" : library.version);
+  }
+  return finding;
+}
+
 // Whatever a check throws is what it found; the others go on.
 template <typename Check>
 Finding outcome_of(const std::string& what, Check check) {
@@ -276,6 +287,7 @@ int doctor(const DoctorArguments& arguments) {
   for (const std::string& name : EmbeddingStoreFactory::with_builtins().available())
     names += (names.empty() ? "" : ", ") + name;
   findings.push_back({"stores available", Finding::State::good, names});
+  findings.push_back(decoders());
   print(findings, arguments.json);
   for (const Finding& finding : findings)
     if (finding.state == Finding::State::bad) return exit_failed;

@@ -15,7 +15,7 @@
 namespace vitrove {
 namespace {
 
-constexpr std::uint32_t audio_version = 1;
+constexpr std::uint32_t audio_version = 2;
 constexpr std::uint32_t lowest_rate = 1'000;
 constexpr std::uint32_t highest_rate = 384'000;
 
@@ -126,20 +126,18 @@ class AudioJob {
 
   void read_samples(Resampler& resampler) const {
     FfmpegSource source(bytes_, format_, AVMEDIA_TYPE_AUDIO, job_);
-    FfmpegDecoder decoder(source, 0);
+    FfmpegDecoder decoder(source, {});
     std::vector<float> mono;
     while (const AVFrame* frame = decoder.next()) {
       if (frame->sample_rate != static_cast<int>(source_rate_)) {
         throw_damaged(format_, "sound of several rates");
       }
-      if (!downmix(*frame, mono)) {
-        throw Error(ErrorCode::invalid_argument,
-                    "the sound has samples that are no finite numbers");
-      }
-      const auto more = resampled_length(mono.size(), source_rate_, rate_);
+      const auto samples = static_cast<std::uint64_t>(frame->nb_samples);
+      const auto more = resampled_length(samples, source_rate_, rate_);
       if (resampler.output().size() + more > most_samples_) {
         throw_damaged(format_, "longer than its packets say");
       }
+      downmix(*frame, mono);
       resampler.push(mono);
     }
     resampler.finish();
@@ -193,6 +191,8 @@ DecodedAudio decode_audio(std::span<const std::byte> bytes, std::uint32_t rate,
   }
 }
 
-PipelineVersion audio_decoder_version() { return {"audio", audio_version}; }
+std::vector<PipelineVersion> audio_decoder_versions() {
+  return {{"audio", audio_version}, ffmpeg_version("libavcodec", avcodec_version())};
+}
 
 }  // namespace vitrove

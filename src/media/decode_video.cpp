@@ -13,14 +13,36 @@
 #include "media/rgb_converter.h"
 #include "vitrove/video.h"
 
+extern "C" {
+#include <libswscale/swscale.h>
+}
+
 namespace vitrove {
 namespace {
 
-constexpr std::uint32_t video_version = 1;
+constexpr std::uint32_t video_version = 2;
 
-// Pictures that a decoder keeps to predict others from, and three planes of at most 16 bits.
-constexpr std::uint64_t reference_frames = 20;
-constexpr std::uint64_t reference_pixel_bytes = 3;
+// Pictures that a decoder keeps to predict others from, and those that wait to be shown.
+constexpr std::uint64_t most_kept_frames = 20;
+// Where each picture stands alone: the one before, the new one, and the same as RGB with alpha.
+constexpr std::uint64_t fewest_kept_frames = 4;
+
+// Enough for most: three planes of 8 bits, or 4:2:0 of up to 16.
+constexpr std::uint32_t usual_pixel_bytes = 3;
+
+// Sides are coded in whole blocks, of which what is too much is cut off; and the rows that a
+// decoder works on count as a picture of 280 rows.
+constexpr std::int64_t side_margin = 512;
+
+std::int64_t coded_pixels(const AVCodecParameters& frame) {
+  return (frame.width + side_margin) * (frame.height + side_margin);
+}
+
+std::uint64_t kept_frames(const AVCodecParameters& frame) {
+  const AVCodecDescriptor* codec = avcodec_descriptor_get(frame.codec_id);
+  const bool stands_alone = codec != nullptr && (codec->props & AV_CODEC_PROP_INTRA_ONLY) != 0;
+  return stands_alone ? fewest_kept_frames : most_kept_frames;
+}
 
 // How the frames have to be turned, by the signs of the matrix that maps them to the screen.
 Orientation orientation_of(const AVStream& stream) {
@@ -70,12 +92,10 @@ class VideoJob {
     DecodeJob job(image_limits_, context_);
     job.check_time();
     FrameSurvey survey = look_through(job);
-    // Some packets make no frame to be shown, some two. Then the true number is known after the
-    // first round, and holds in the second.
-    for (int round = 0; round < 2; ++round) {
+    // Some packets make no frame to be shown, some two, and headers do not tell the kind of pixels.
+    // What a round has found out holds in the next.
+    for (int round = 0; round < 3; ++round) {
       if (auto decoded = try_decode(survey)) return std::move(*decoded);
-      survey.rate *= static_cast<double>(frames_seen_) / static_cast<double>(survey.frames);
-      survey.frames = frames_seen_;
     }
     throw_damaged(format_, "another number of frames each time");
   }
@@ -119,8 +139,8 @@ class VideoJob {
                                           std::to_string(limits_.max_frames) + " video frames");
   }
 
-  // Nothing when the file turns out to have another number of frames.
-  std::optional<DecodedVideo> try_decode(const FrameSurvey& survey) {
+  // Nothing when the file turns out to have another number of frames, or larger pixels.
+  std::optional<DecodedVideo> try_decode(FrameSurvey& survey) {
     const auto places = choose(survey);
     DecodeJob job(image_limits_, context_);
     FfmpegSource source(bytes_, format_, AVMEDIA_TYPE_VIDEO, job);
@@ -129,12 +149,23 @@ class VideoJob {
     const std::uint64_t packet_bytes = 2 * survey.largest_packet;  // and a decoder's copy
     const std::uint64_t frame_bytes = reserve(job, source, orientation, places, packet_bytes);
 
-    FfmpegDecoder decoder(source, static_cast<std::int64_t>(limits_.max_frame_pixels));
+    FfmpegDecoder decoder(source, {coded_pixels(*source.stream().codecpar), pixel_bytes_});
     DecodedVideo decoded;
     decoded.format = format_;
     read_frames(decoder, source, places, orientation, decoded.clip);
+    if (decoder.missing_pixel_bytes() != 0) {
+      pixel_bytes_ = decoder.missing_pixel_bytes();
+      return std::nullopt;
+    }
     if (frames_seen_ == 0) throw_damaged(format_, "no frames");
-    if (frames_seen_ != survey.frames) return std::nullopt;
+    if (frames_seen_ < survey.frames && !survey.begins_with_key_frame) {
+      throw_damaged(format_, "frames before the first key frame");
+    }
+    if (frames_seen_ != survey.frames) {
+      survey.rate *= static_cast<double>(frames_seen_) / static_cast<double>(survey.frames);
+      survey.frames = frames_seen_;
+      return std::nullopt;
+    }
     decoded.clip.seconds = survey.seconds;
     decoded.clip.sample_fps =
         static_cast<double>(places.size()) / static_cast<double>(survey.frames) * survey.rate;
@@ -143,8 +174,8 @@ class VideoJob {
   }
 
   // The bytes of the frames that will be kept.
-  static std::uint64_t reserve(DecodeJob& job, const FfmpegSource& source, Orientation orientation,
-                               std::span<const std::uint64_t> places, std::uint64_t packet_bytes) {
+  std::uint64_t reserve(DecodeJob& job, const FfmpegSource& source, Orientation orientation,
+                        std::span<const std::uint64_t> places, std::uint64_t packet_bytes) const {
     const auto width = static_cast<std::uint32_t>(source.stream().codecpar->width);
     const auto height = static_cast<std::uint32_t>(source.stream().codecpar->height);
     const std::uint64_t pixels = std::uint64_t{width} * height;
@@ -155,7 +186,7 @@ class VideoJob {
                            .work_pixels = pixels * (places.back() + 1)};
     const std::uint64_t frame_bytes = 3 * pixels * places.size();
     job.reserve_for(shape, frame_bytes,
-                    pixels * reference_frames * reference_pixel_bytes + packet_bytes);
+                    pixels * kept_frames(*source.stream().codecpar) * pixel_bytes_ + packet_bytes);
     return frame_bytes;
   }
 
@@ -186,7 +217,7 @@ class VideoJob {
       throw_damaged(format_, "frames of several sizes");
     }
     if (!converter) converter.emplace(frame);
-    if (!converter->takes(frame)) throw_damaged(format_, "frames of several pixel formats");
+    if (!converter->takes(frame)) throw_damaged(format_, "frames of several kinds of pixels");
   }
 
   std::span<const std::byte> bytes_;
@@ -196,6 +227,7 @@ class VideoJob {
   const DecodeContext& context_;
   const ImageLimits image_limits_;
   std::uint64_t frames_seen_ = 0;
+  std::uint32_t pixel_bytes_ = usual_pixel_bytes;
 };
 
 void check_video_format(MediaFormat format) {
@@ -223,6 +255,10 @@ DecodedVideo decode_video(std::span<const std::byte> bytes, const VideoSampling&
   }
 }
 
-PipelineVersion video_decoder_version() { return {"video", video_version}; }
+std::vector<PipelineVersion> video_decoder_versions() {
+  return {{"video", video_version},
+          ffmpeg_version("libavcodec", avcodec_version()),
+          ffmpeg_version("libswscale", swscale_version())};
+}
 
 }  // namespace vitrove

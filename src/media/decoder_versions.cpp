@@ -1,6 +1,9 @@
 #include "media/decoder_versions.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string_view>
+#include <utility>
 
 #include "vitrove/media.h"
 
@@ -13,7 +16,15 @@ std::string_view decoder_name(MediaFormat format) {
   return is_heif ? "heif" : to_string(format);
 }
 
+void append(std::vector<PipelineVersion>& versions, std::vector<PipelineVersion> more) {
+  std::ranges::move(more, std::back_inserter(versions));
+}
+
 }  // namespace
+
+PipelineVersion ffmpeg_version(std::string name, unsigned version) {
+  return {std::move(name), version >> 8};  // the last eight bits are mends
+}
 
 std::vector<PipelineVersion> decoder_versions(MediaFormat format) {
   std::vector<PipelineVersion> versions;
@@ -22,8 +33,8 @@ std::vector<PipelineVersion> decoder_versions(MediaFormat format) {
       if (version.name == decoder_name(format)) versions.push_back(std::move(version));
     }
   }
-  if (is_decodable(format, Modality::video)) versions.push_back(video_decoder_version());
-  if (is_decodable(format, Modality::audio)) versions.push_back(audio_decoder_version());
+  if (is_decodable(format, Modality::video)) append(versions, video_decoder_versions());
+  if (is_decodable(format, Modality::audio)) append(versions, audio_decoder_versions());
   return versions;
 }
 
@@ -32,9 +43,9 @@ std::vector<PipelineVersion> decoder_versions(Modality modality) {
     case Modality::image:
       return image_decoder_versions();
     case Modality::video:
-      return {video_decoder_version()};
+      return video_decoder_versions();
     case Modality::audio:
-      return {audio_decoder_version()};
+      return audio_decoder_versions();
   }
   return {};
 }

@@ -2,6 +2,7 @@
 // together.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "vitrove/embedding_key.h"
@@ -10,7 +11,10 @@ namespace vitrove {
 
 // Raise a number, beside the decoder, whenever the decoded bytes of any file may change.
 std::vector<PipelineVersion> image_decoder_versions();
-PipelineVersion video_decoder_version();
-PipelineVersion audio_decoder_version();
+std::vector<PipelineVersion> video_decoder_versions();
+std::vector<PipelineVersion> audio_decoder_versions();
+
+// One of FFmpeg's libraries: major and minor version, which may come with other bytes.
+PipelineVersion ffmpeg_version(std::string name, unsigned version);
 
 }  // namespace vitrove

@@ -53,13 +53,15 @@ bool add_all(const AVFrame& frame, std::vector<float>& mono) {
 
 }  // namespace
 
-bool downmix(const AVFrame& frame, std::vector<float>& mono) {
+void downmix(const AVFrame& frame, std::vector<float>& mono) {
   mono.assign(static_cast<std::size_t>(frame.nb_samples), 0.0F);
-  if (frame.ch_layout.nb_channels <= 0 || !add_all(frame, mono)) return false;
-  for (const float sample : mono) {
-    if (!std::isfinite(sample)) return false;
+  if (frame.ch_layout.nb_channels <= 0 || !add_all(frame, mono)) {
+    throw Error(ErrorCode::unsupported_format, "this kind of samples is not supported");
   }
-  return true;
+  for (const float sample : mono) {
+    if (std::isfinite(sample)) continue;
+    throw Error(ErrorCode::invalid_argument, "the sound has samples that are no finite numbers");
+  }
 }
 
 }  // namespace vitrove

@@ -7,8 +7,8 @@
 
 namespace vitrove {
 
-// The mean of all channels. False when the samples are of a kind that no decoder of ours gives, or
-// not finite.
-bool downmix(const AVFrame& frame, std::vector<float>& mono);
+// The mean of all channels. Throws Error: unsupported_format for samples of a kind that no decoder
+// of ours gives, invalid_argument for those that are not finite.
+void downmix(const AVFrame& frame, std::vector<float>& mono);
 
 }  // namespace vitrove

@@ -12,6 +12,7 @@ namespace {
 
 constexpr int io_buffer_bytes = 32 * 1024;
 constexpr int most_streams = 64;
+constexpr std::uint64_t most_cover_pixels = 1 << 20;
 
 const char* demuxer_name(MediaFormat format) {
   switch (format) {
@@ -35,17 +36,14 @@ const char* demuxer_name(MediaFormat format) {
   }
 }
 
-// FFmpeg writes to standard error by default, and knows one level for the whole process.
 // More than any table or frame within our limits takes. What asks for more is damaged or means
 // harm, and asks before anything of it can be counted.
 constexpr std::size_t largest_allocation = std::size_t{256} << 20;
 
 void set_up_once() {
+  take_over_ffmpeg_log();
   static std::once_flag once;
-  std::call_once(once, [] {
-    av_log_set_level(AV_LOG_QUIET);
-    av_max_alloc(largest_allocation);
-  });
+  std::call_once(once, [] { av_max_alloc(largest_allocation); });
 }
 
 // What a container refers to outside itself stays there.
@@ -53,9 +51,15 @@ int refuse_to_open(AVFormatContext*, AVIOContext**, const char*, int, AVDictiona
   return AVERROR(EACCES);
 }
 
+// An option that is not set, such as a list of what is allowed, would be one that allows all.
+void set_option(AVDictionary*& entries, const char* name, const char* value) {
+  if (av_dict_set(&entries, name, value, 0) < 0) throw std::bad_alloc();
+}
+
 struct Options {
   Options() = default;
   ~Options() { av_dict_free(&entries); }
+  void set(const char* name, const char* value) { set_option(entries, name, value); }
   Options(const Options&) = delete;
   Options& operator=(const Options&) = delete;
   AVDictionary* entries = nullptr;
@@ -70,6 +74,12 @@ bool is_memory_short() {
   return memory == nullptr;
 }
 
+// The demuxer of MP4 leaves the size of these two to what is coded.
+bool lacks_size(const AVCodecParameters& stream) {
+  const bool is_one = stream.codec_id == AV_CODEC_ID_MPEG4 || stream.codec_id == AV_CODEC_ID_H263;
+  return is_one && stream.width == 0;
+}
+
 std::string_view name_of(AVMediaType kind) {
   return kind == AVMEDIA_TYPE_VIDEO ? "video" : "sound";
 }
@@ -77,7 +87,7 @@ std::string_view name_of(AVMediaType kind) {
 }  // namespace
 
 const char* allowed_decoders() {
-  return "h264,hevc,libdav1d,libaom-av1,av1,vp8,vp9,mpeg4,mpeg1video,mpeg2video,h263,msmpeg4v3,"
+  return "h264,hevc,libdav1d,libaom-av1,av1,vp8,vp9,mpeg4,mpeg1video,mpeg2video,h263,"
          "mjpeg,prores,png,gif,rawvideo,"
          "pcm_u8,pcm_s8,pcm_s16le,pcm_s16be,pcm_s24le,pcm_s24be,pcm_s32le,pcm_s32be,pcm_f32le,"
          "pcm_f32be,pcm_f64le,pcm_f64be,pcm_alaw,pcm_mulaw,"
@@ -113,11 +123,15 @@ FfmpegSource::FfmpegSource(std::span<const std::byte> bytes, MediaFormat format,
     throw std::bad_alloc();
   }
   open();
-  if (kind == AVMEDIA_TYPE_AUDIO) probe();
+  if (kind == AVMEDIA_TYPE_AUDIO) probe(most_cover_pixels);
   choose_stream(kind);
+  if (lacks_size(*stream_->codecpar)) probe(job.limits().max_pixels);
 }
 
 void FfmpegSource::open() {
+  Options options;
+  options.set("codec_whitelist", allowed_decoders());
+  options.set("protocol_whitelist", "");
   AVFormatContext* context = avformat_alloc_context();
   if (context == nullptr) throw std::bad_alloc();
   context->pb = io_.get();
@@ -126,9 +140,6 @@ void FfmpegSource::open() {
   context->max_streams = most_streams;
   context->error_recognition = AV_EF_EXPLODE;
   context->interrupt_callback = {must_stop, this};
-  Options options;
-  av_dict_set(&options.entries, "codec_whitelist", allowed_decoders(), 0);
-  av_dict_set(&options.entries, "protocol_whitelist", "", 0);
   const AVInputFormat* demuxer = av_find_input_format(demuxer_name(format_));
   if (demuxer == nullptr) {
     avformat_free_context(context);
@@ -143,15 +154,18 @@ void FfmpegSource::open() {
 }
 
 // Some headers do not tell the rate of a sound, and then its first packets must. It is not done for
-// clips, whose headers tell enough: it would decode frames before anybody has checked their size.
-void FfmpegSource::probe() {
-  std::vector<AVDictionary*> options(context_->nb_streams);
-  for (AVDictionary*& entries : options) {
-    av_dict_set(&entries, "threads", "1", 0);
-    av_dict_set(&entries, "max_pixels", "1048576", 0);
+// clips whose headers tell enough.
+void FfmpegSource::probe(std::uint64_t most_pixels) {
+  std::vector<Options> options(context_->nb_streams);
+  std::vector<AVDictionary*> entries;
+  for (Options& one : options) {
+    one.set("threads", "1");
+    one.set("max_pixels", std::to_string(most_pixels).c_str());
+    one.set("max_samples", std::to_string(most_frame_samples).c_str());
+    entries.push_back(one.entries);
   }
-  const int found = avformat_find_stream_info(context_.get(), options.data());
-  for (AVDictionary*& entries : options) av_dict_free(&entries);
+  const int found = avformat_find_stream_info(context_.get(), entries.data());
+  for (std::size_t i = 0; i < options.size(); ++i) options[i].entries = entries[i];
   if (found < 0) throw_failure(found);
 }
 
@@ -186,13 +200,27 @@ bool FfmpegSource::read(AVPacket& packet) {
   for (;;) {
     job_.check_time();
     av_packet_unref(&packet);
-    const int status = av_read_frame(context_.get(), &packet);
+    const int status = read_frame(packet);
     if (status == AVERROR_EOF) return false;
     if (status < 0) throw_failure(status);
     if (packet.stream_index != stream_->index) continue;
     if ((packet.flags & AV_PKT_FLAG_CORRUPT) != 0) throw_damaged(format_, "a packet is cut");
     return true;
   }
+}
+
+// After damage these go on with what they can make sense of next, and only log it: the demuxers of
+// Matroska and Ogg, and what takes AV1 and Opus apart. (What is between the boxes of an MP4, and
+// the chunks of an AVI, does not concern the streams.)
+int FfmpegSource::read_frame(AVPacket& packet) {
+  const AVCodecID codec = stream_->codecpar->codec_id;
+  const bool is_taken_apart = codec == AV_CODEC_ID_AV1 || codec == AV_CODEC_ID_OPUS;
+  const bool has_such_demuxer = format_ == MediaFormat::webm || format_ == MediaFormat::ogg;
+  if (!is_taken_apart && !has_such_demuxer) return av_read_frame(context_.get(), &packet);
+  const ComplaintListener listener(is_taken_apart ? nullptr : context_.get(), complaint_);
+  const int status = av_read_frame(context_.get(), &packet);
+  if (complaint_.is_heard()) throw_damaged(format_, complaint_.text());
+  return status;
 }
 
 void FfmpegSource::throw_failure(int status) const {

@@ -11,6 +11,7 @@
 #include <span>
 
 #include "media/decode_job.h"
+#include "media/ffmpeg_log.h"
 
 extern "C" {
 #include <libavcodec/avcodec.h>
@@ -18,6 +19,9 @@ extern "C" {
 }
 
 namespace vitrove {
+
+// Of one packet's sound, in each channel: more than any encoder makes.
+constexpr int most_frame_samples = 1 << 20;
 
 struct FreePacket {
   void operator()(AVPacket* packet) const { av_packet_free(&packet); }
@@ -64,8 +68,9 @@ class FfmpegSource {
   };
 
   void open();
-  void probe();
+  void probe(std::uint64_t most_pixels);
   void choose_stream(AVMediaType kind);
+  int read_frame(AVPacket& packet);
 
   static int read_bytes(void* self, std::uint8_t* to, int size);
   static std::int64_t seek(void* self, std::int64_t offset, int whence);
@@ -75,6 +80,7 @@ class FfmpegSource {
   const MediaFormat format_;
   const DecodeJob& job_;
   std::size_t at_ = 0;
+  Complaint complaint_;
   std::unique_ptr<AVIOContext, FreeIo> io_;
   std::unique_ptr<AVFormatContext, CloseInput> context_;
   AVStream* stream_ = nullptr;

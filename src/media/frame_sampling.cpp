@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "vitrove/video.h"
 
@@ -88,7 +89,10 @@ FrameSurvey survey_frames(FfmpegSource& source, std::uint64_t max_frames) {
   std::int64_t last = INT64_MIN;
   std::int64_t last_duration = 0;
   const FfmpegPacket packet = make_packet();
+  bool is_first = true;
   while (source.read(*packet)) {
+    const bool is_key_frame = (packet->flags & AV_PKT_FLAG_KEY) != 0;
+    if (std::exchange(is_first, false)) survey.begins_with_key_frame = is_key_frame;
     if ((packet->flags & AV_PKT_FLAG_DISCARD) != 0) continue;  // cut off by an edit list
     survey.largest_packet =
         std::max(survey.largest_packet, static_cast<std::uint64_t>(packet->size));

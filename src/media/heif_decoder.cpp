@@ -31,6 +31,10 @@ class HeifReader {
         handle_(nullptr, heif.image_handle_release),
         image_(nullptr, heif.image_release) {
     if (!context_) throw std::bad_alloc();
+    // The turns of the server are one thread each.
+    if (heif_.context_set_max_decoding_threads != nullptr) {
+      heif_.context_set_max_decoding_threads(context_.get(), 0);
+    }
     check(heif_.context_read_from_memory_without_copy(context_.get(), bytes.data(), bytes.size(),
                                                       nullptr));
     HeifHandle* handle = nullptr;

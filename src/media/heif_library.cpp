@@ -40,6 +40,8 @@ std::optional<HeifLibrary> open_library() {
       find(library, "heif_image_get_plane_readonly", heif.image_get_plane_readonly) &&
       find(library, "heif_image_release", heif.image_release);
   if (!has_all) return std::nullopt;
+  find(library, "heif_context_set_max_decoding_threads", heif.context_set_max_decoding_threads);
+  find(library, "heif_get_version", heif.get_version);
   return heif;
 }
 

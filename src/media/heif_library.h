@@ -37,6 +37,10 @@ struct HeifLibrary {
   const std::uint8_t* (*image_get_plane_readonly)(const HeifImage*, int channel,
                                                   int* stride) = nullptr;
   void (*image_release)(const HeifImage*) = nullptr;
+
+  // Not in every version: null where it is missing.
+  void (*context_set_max_decoding_threads)(HeifContext*, int) = nullptr;
+  const char* (*get_version)() = nullptr;
 };
 
 // VITROVE_LIBHEIF_LIBRARY names another file than the system's libheif.so.1. Null when it cannot be

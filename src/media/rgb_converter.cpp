@@ -45,6 +45,8 @@ RgbConverter::RgbConverter(const AVFrame& first)
     : width_(first.width),
       height_(first.height),
       format_(first.format),
+      matrix_(as_number(first.colorspace)),
+      is_full_range_(is_full_range(first)),
       has_alpha_(has_alpha(first.format)) {
   const AVPixelFormat target = has_alpha_ ? AV_PIX_FMT_RGBA : AV_PIX_FMT_RGB24;
   scaler_.reset(sws_getContext(width_, height_, static_cast<AVPixelFormat>(format_), width_,
@@ -54,9 +56,8 @@ RgbConverter::RgbConverter(const AVFrame& first)
   }
   // Refused for pixels that are RGB already, which need none of it.
   constexpr int one = 1 << 16;
-  sws_setColorspaceDetails(scaler_.get(), sws_getCoefficients(as_number(first.colorspace)),
-                           is_full_range(first) ? 1 : 0, sws_getCoefficients(SWS_CS_DEFAULT), 1, 0,
-                           one, one);
+  sws_setColorspaceDetails(scaler_.get(), sws_getCoefficients(matrix_), is_full_range_ ? 1 : 0,
+                           sws_getCoefficients(SWS_CS_DEFAULT), 1, 0, one, one);
   buffer_->width = width_;
   buffer_->height = height_;
   buffer_->format = target;
@@ -64,7 +65,8 @@ RgbConverter::RgbConverter(const AVFrame& first)
 }
 
 bool RgbConverter::takes(const AVFrame& frame) const {
-  return frame.width == width_ && frame.height == height_ && frame.format == format_;
+  return frame.width == width_ && frame.height == height_ && frame.format == format_ &&
+         as_number(frame.colorspace) == matrix_ && is_full_range(frame) == is_full_range_;
 }
 
 RgbImage RgbConverter::convert(const AVFrame& frame) {

@@ -9,7 +9,7 @@ struct SwsContext;
 
 namespace vitrove {
 
-// For frames of one size and pixel format, those of the first one.
+// For frames of one size, pixel format, colour matrix and range, those of the first one.
 class RgbConverter {
  public:
   explicit RgbConverter(const AVFrame& first);
@@ -27,6 +27,8 @@ class RgbConverter {
   int width_;
   int height_;
   int format_;
+  int matrix_;
+  bool is_full_range_;
   bool has_alpha_;
   std::unique_ptr<SwsContext, FreeScaler> scaler_;
   // With the margins that vector code may write to.

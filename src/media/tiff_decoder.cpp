@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <string>
 
 #include "media/composite.h"
 #include "media/decode_job.h"
@@ -25,6 +26,7 @@ struct Layout {
   std::uint16_t samples = 0;
   std::uint16_t photometric = 0;
   bool is_planar = false;
+  bool is_jpeg = false;
   bool is_tiled = false;
   std::uint32_t block_width = 0;
   std::uint32_t block_height = 0;
@@ -96,7 +98,8 @@ Layout read_layout(const TiffSource& source) {
   layout.photometric = source.field<std::uint16_t>(TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_MINISWHITE);
   const auto compression = source.field<std::uint16_t>(TIFFTAG_COMPRESSION, COMPRESSION_NONE);
   if (TIFFIsCODECConfigured(compression) == 0) throw_unknown_tiff();
-  if (layout.photometric == PHOTOMETRIC_YCBCR && compression == COMPRESSION_JPEG) {
+  layout.is_jpeg = compression == COMPRESSION_JPEG;
+  if (layout.photometric == PHOTOMETRIC_YCBCR && layout.is_jpeg) {
     TIFFSetField(tiff, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
     layout.photometric = PHOTOMETRIC_RGB;
   }
@@ -115,6 +118,40 @@ Layout read_layout(const TiffSource& source) {
   const auto turned = source.field<std::uint16_t>(TIFFTAG_ORIENTATION, ORIENTATION_TOPLEFT);
   if (turned >= 1 && turned <= 8) layout.orientation = static_cast<Orientation>(turned);
   return layout;
+}
+
+// What stands in a JPEG before its pixels do.
+struct JpegScans {
+  std::uint32_t count = 0;
+  bool is_progressive = false;
+};
+
+// Markers do not appear in compressed data.
+JpegScans count_scans(std::span<const std::byte> jpeg) {
+  JpegScans scans;
+  for (std::size_t i = 0; i + 1 < jpeg.size(); ++i) {
+    if (jpeg[i] != std::byte{0xff}) continue;
+    const auto marker = std::to_integer<unsigned>(jpeg[i + 1]);
+    if (marker == 0xda) ++scans.count;
+    if (marker == 0xc2 || marker == 0xca) scans.is_progressive = true;
+  }
+  return scans;
+}
+
+// libtiff hands a block to libjpeg as a whole: nobody can stop it, and of a progressive one it
+// keeps every coefficient.
+constexpr std::uint64_t most_progressive_pixels = 4'000'000;
+
+void check_jpeg_block(std::span<const std::byte> jpeg, std::uint64_t pixels, const DecodeJob& job) {
+  const JpegScans scans = count_scans(jpeg);
+  if (scans.count > job.limits().max_jpeg_scans) {
+    throw Error(ErrorCode::too_large, "a jpeg in the tiff file exceeds the limit of " +
+                                          std::to_string(job.limits().max_jpeg_scans) + " scans");
+  }
+  if (scans.is_progressive && pixels > most_progressive_pixels) {
+    throw Error(ErrorCode::too_large, "a progressive jpeg in the tiff file exceeds the limit of " +
+                                          std::to_string(most_progressive_pixels) + " pixels");
+  }
 }
 
 // One sample of a decoded row, scaled to 8 bits unless it is an index.
@@ -186,10 +223,14 @@ class SampleReader {
         row_bytes() * (layout_.is_tiled ? layout_.block_height : rows_from(y));
     if (needed > block_.size()) source_.throw_damaged_tiff();
     const auto size = static_cast<tmsize_t>(block_.size());
-    const tmsize_t count =
-        layout_.is_tiled
-            ? TIFFReadEncodedTile(tiff, TIFFComputeTile(tiff, x, y, 0, plane), block_.data(), size)
-            : TIFFReadEncodedStrip(tiff, TIFFComputeStrip(tiff, y, plane), block_.data(), size);
+    const std::uint32_t nth =
+        layout_.is_tiled ? TIFFComputeTile(tiff, x, y, 0, plane) : TIFFComputeStrip(tiff, y, plane);
+    if (layout_.is_jpeg) {
+      const std::uint64_t pixels = std::uint64_t{layout_.block_width} * layout_.block_height;
+      check_jpeg_block(source_.coded_block(nth), pixels, job_);
+    }
+    const tmsize_t count = layout_.is_tiled ? TIFFReadEncodedTile(tiff, nth, block_.data(), size)
+                                            : TIFFReadEncodedStrip(tiff, nth, block_.data(), size);
     source_.check();
     if (count < 0 || static_cast<std::size_t>(count) < needed) source_.throw_damaged_tiff();
   }
@@ -290,8 +331,12 @@ DecodedImage decode_tiff(std::span<const std::byte> bytes, DecodeJob& job) {
   const ColorMap map(source, layout);
 
   const std::uint64_t pixels = std::uint64_t{layout.width} * layout.height;
+  const std::uint64_t block_bytes = SampleReader::block_bytes(source, layout);
+  // Two bytes a coefficient, of blocks that may be progressive.
+  const std::uint64_t coefficients =
+      layout.is_jpeg ? 2 * layout.samples * std::min(pixels, most_progressive_pixels) : 0;
   job.reserve(layout.width, layout.height, layout.orientation,
-              pixels * layout.samples + SampleReader::block_bytes(source, layout));
+              pixels * layout.samples + block_bytes + coefficients + bytes.size());
   const auto samples = SampleReader(source, layout, job).read();
   RgbImage image = allocate_image(layout.width, layout.height);
   to_rgb(samples, layout, map, image);

@@ -10,8 +10,8 @@
 namespace vitrove {
 namespace {
 
-// Of libtiff's own tables and buffers; pixels are in ours.
-constexpr tmsize_t largest_allocation = tmsize_t{256} << 20;
+// Of libtiff's own buffers; pixels are in ours, and tables are as large as they are in the file.
+constexpr std::size_t largest_buffer = std::size_t{16} << 20;
 
 struct FreeOptions {
   void operator()(TIFFOpenOptions* options) const { TIFFOpenOptionsFree(options); }
@@ -31,7 +31,8 @@ bool is_about_pixels(std::string_view module) {
 TiffSource::TiffSource(std::span<const std::byte> bytes) : bytes_(bytes) {
   const std::unique_ptr<TIFFOpenOptions, FreeOptions> options(TIFFOpenOptionsAlloc());
   if (!options) throw std::bad_alloc();
-  TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), largest_allocation);
+  TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(),
+                                      static_cast<tmsize_t>(bytes.size() + largest_buffer));
   TIFFOpenOptionsSetErrorHandlerExtR(options.get(), on_error, this);
   TIFFOpenOptionsSetWarningHandlerExtR(options.get(), on_warning, this);
   tiff_.reset(TIFFClientOpenExt("item", "r", this, read, no_write, seek, keep_open, size, map,
@@ -40,22 +41,31 @@ TiffSource::TiffSource(std::span<const std::byte> bytes) : bytes_(bytes) {
 }
 
 void TiffSource::check() const {
-  if (!complaint_.empty()) throw_damaged_tiff();
+  if (complaint_[0] != '\0') throw_damaged_tiff();
 }
 
-void TiffSource::throw_damaged_tiff() const { throw_damaged(MediaFormat::tiff, complaint_); }
+void TiffSource::throw_damaged_tiff() const { throw_damaged(MediaFormat::tiff, complaint_.data()); }
+
+std::span<const std::byte> TiffSource::coded_block(std::uint32_t nth) const {
+  const std::uint64_t from =
+      std::min<std::uint64_t>(TIFFGetStrileOffset(tiff_.get(), nth), bytes_.size());
+  const auto rest = bytes_.subspan(from);
+  return rest.first(std::min<std::uint64_t>(TIFFGetStrileByteCount(tiff_.get(), nth), rest.size()));
+}
 
 int TiffSource::on_error(TIFF*, void* self, const char* module, const char* format,
-                         std::va_list arguments) {
+                         std::va_list arguments) noexcept {
+  auto& complaint = static_cast<TiffSource*>(self)->complaint_;
+  if (complaint[0] != '\0') return 1;
   char text[200] = {};
   std::vsnprintf(text, sizeof text, format, arguments);
-  auto& complaint = static_cast<TiffSource*>(self)->complaint_;
-  if (complaint.empty()) complaint = std::string(module != nullptr ? module : "") + ": " + text;
+  std::snprintf(complaint.data(), complaint.size(), "%.30s: %s", module != nullptr ? module : "",
+                text);
   return 1;
 }
 
 int TiffSource::on_warning(TIFF* tiff, void* self, const char* module, const char* format,
-                           std::va_list arguments) {
+                           std::va_list arguments) noexcept {
   if (module != nullptr && is_about_pixels(module)) {
     return on_error(tiff, self, module, format, arguments);
   }

@@ -1,12 +1,12 @@
 // A TIFF in memory, opened with libtiff: its first page.
 #pragma once
 
+#include <array>
 #include <cstdarg>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 
 #include <tiffio.h>
 
@@ -20,6 +20,9 @@ class TiffSource {
   TiffSource& operator=(const TiffSource&) = delete;
 
   TIFF* tiff() const { return tiff_.get(); }
+
+  // Of one strip or tile, as far as the file holds it.
+  std::span<const std::byte> coded_block(std::uint32_t nth) const;
 
   // Throws Error when libtiff has complained since it was opened.
   void check() const;
@@ -37,9 +40,9 @@ class TiffSource {
   };
 
   static int on_error(TIFF* tiff, void* self, const char* module, const char* format,
-                      std::va_list arguments);
+                      std::va_list arguments) noexcept;
   static int on_warning(TIFF* tiff, void* self, const char* module, const char* format,
-                        std::va_list arguments);
+                        std::va_list arguments) noexcept;
   static tmsize_t read(thandle_t self, void* to, tmsize_t size);
   static toff_t seek(thandle_t self, toff_t offset, int whence);
   static toff_t size(thandle_t self);
@@ -47,7 +50,7 @@ class TiffSource {
 
   std::span<const std::byte> bytes_;
   std::uint64_t at_ = 0;
-  std::string complaint_;
+  std::array<char, 240> complaint_{};  // its frames are C, where nothing may be thrown
   std::unique_ptr<TIFF, Close> tiff_;
 };
 

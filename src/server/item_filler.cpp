@@ -211,8 +211,12 @@ std::shared_ptr<const PreprocessedItem> ItemFiller::preprocess(ModelSlot& slot,
                                                                const RequestContext& context) {
   const Preprocessor& preprocessor = slot.encoder().preprocessor();
   DecodeContext decode{budget_.get(), context.deadline, context.cancel};
-  // Asked between the header and the pixels: what came before was cheap, and needed no turn.
+  // Asked between the header and the pixels. What comes before is cheap for a picture, and needs no
+  // turn; of clips and sounds all packets are read.
   std::optional<DecodeTurns::Turn> turn;
+  if (item.modality != Modality::image) {
+    turn.emplace(turns_.enter(0, context.deadline, context.cancel));
+  }
   decode.bytes_beside = [&](const MediaShape& shape) {
     turn.reset();  // a clip whose header was wrong asks twice
     turn.emplace(turns_.enter(shape.work_pixels, context.deadline, context.cancel));

@@ -50,6 +50,11 @@ def video(name: str, *options: str) -> None:
     ffmpeg(name, source, list(options), frames())
 
 
+def copy(source: str, name: str) -> None:
+    subprocess.run(["ffmpeg", "-v", "error", "-y", "-ss", "0.75", "-i", str(CLIPS / source), "-c",
+                    "copy", "-fflags", "+bitexact", str(CLIPS / name)], check=True)
+
+
 def audio(name: str, rate: int, channels: int, *options: str) -> None:
     samples = tones(rate)
     if channels == 1:
@@ -74,6 +79,7 @@ def main() -> None:
     video("vp9.webm", "-c:v", "libvpx-vp9", "-crf", "8", "-b:v", "0")
     video("av1.webm", "-c:v", "libaom-av1", "-crf", "8", "-cpu-used", "8")
     video("mpeg4.avi", "-c:v", "mpeg4", "-q:v", "1")
+    video("mpeg4.mp4", "-c:v", "mpeg4", "-q:v", "1", "-bf", "2")
     video("mjpeg.avi", "-c:v", "mjpeg", "-pix_fmt", "yuvj420p", "-q:v", "2")
     video("exact.mov", "-c:v", "png")
     video("moving.gif")
@@ -81,6 +87,12 @@ def main() -> None:
     subprocess.run(["ffmpeg", "-v", "error", "-y", "-i", str(CLIPS / "h264.mp4"), "-c", "copy",
                     "-fflags", "+bitexact", "-metadata:s:v:0", "rotate=90",
                     str(CLIPS / "turned.mp4")], check=True)
+    # What a cut leaves that is not at a key frame, or at one that others before it refer to.
+    copy("h264.mp4", "trimmed.mp4")
+    video("open.mkv", "-c:v", "libx265", "-pix_fmt", "yuv420p", "-x265-params",
+          "open-gop=1:keyint=5:min-keyint=5:bframes=2:qp=10:log-level=none")
+    copy("open.mkv", "trimmed.mkv")
+    (CLIPS / "open.mkv").unlink()
     audio("plain.wav", 16000, 1, "-c:a", "pcm_s16le")
     audio("stereo.wav", 16000, 2, "-c:a", "pcm_s16le")
     audio("cd.wav", 44100, 2, "-c:a", "pcm_s16le")
@@ -90,8 +102,10 @@ def main() -> None:
     audio("stereo.flac", 44100, 2, "-sample_fmt", "s16")
     audio("stereo.mp3", 44100, 2, "-b:a", "96k")
     audio("opus.ogg", 48000, 2, "-c:a", "libopus", "-b:a", "48k")
+    audio("pages.ogg", 48000, 1, "-c:a", "libopus", "-b:a", "16k", "-page_duration", "100000")
     audio("vorbis.ogg", 44100, 2, "-c:a", "libvorbis", "-q:a", "3")
     audio("aac.m4a", 44100, 2, "-c:a", "aac", "-b:a", "96k")
+    audio("alac.m4a", 16000, 1, "-c:a", "alac")
     audio("opus.webm", 48000, 2, "-c:a", "libopus", "-b:a", "48k")
     subprocess.run(["ffmpeg", "-v", "error", "-y", "-i", str(CLIPS / "h264.mp4"), "-i",
                     str(CLIPS / "aac.m4a"), "-c", "copy", "-fflags", "+bitexact",

@@ -60,8 +60,6 @@ TEST(TruncatedFiles, APictureFollowedByOtherDataIsFine) {
   }
 }
 
-std::size_t find(const Bytes& bytes, std::string_view text) { return to_text(bytes).find(text); }
-
 TEST(DamagedPng, ABadChecksumIsAnErrorInAnyChunk) {
   Bytes bytes = picture("rgb8.png");
   bytes[find(bytes, "IDAT") + 12] ^= std::byte{1};

@@ -40,6 +40,10 @@ inline std::string to_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+inline std::size_t find(const Bytes& bytes, std::string_view text, std::size_t from = 0) {
+  return to_text(bytes).find(text, from);
+}
+
 inline RgbImage decode(std::span<const std::byte> bytes, const ImageLimits& limits = {}) {
   return decode_image(bytes, limits).image;
 }
