@@ -1,7 +1,6 @@
 """Fixtures of the real-process tests: servers that are stopped, and checked, when a test ends."""
 
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -74,15 +73,6 @@ def bystander(server):
     """Good requests to the module's own `server` all the while; none of them may notice."""
     with Bystander(server) as somebody:
         yield somebody
-
-
-@pytest.fixture
-def open_folder():
-    """One that every user may reach and write to; pytest's own are for one user."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        folder.chmod(0o777)
-        yield folder
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import threading
 
 import pytest
 from support import (STUB, VITROVE, file_store, free_port, png, png_url, run_cli, wait_for_puts,
-                     wait_until)
+                     wait_until, without_licence)
 
 KEY = "vt1-" + 64 * "0"
 
@@ -122,7 +122,7 @@ def test_an_error_is_one_line_that_says_what_to_do(places, name, tmp_path):
     words, code, says = WRONG[name]
     options = {"cwd": "/"}
     if "locked" in words:
-        options["user"] = 65534
+        options["launcher"] = without_licence()
     result = run_words(words, places, **options)
     assert result.returncode == code, result.stderr
     assert len(result.stderr.splitlines()) == 1, result.stderr
@@ -135,7 +135,7 @@ def test_an_error_is_one_line_that_says_what_to_do(places, name, tmp_path):
 @pytest.mark.parametrize("name", [name for name in WRONG if WRONG[name][0]])
 def test_with_json_an_error_is_one_object(places, name):
     words, code, says = WRONG[name]
-    options = {"user": 65534} if "locked" in words else {}
+    options = {"launcher": without_licence()} if "locked" in words else {}
     result = run_words(words, places, "--json", **options)
     assert result.returncode == code, result.stderr
     error = json.loads(result.stdout)["error"]
@@ -145,11 +145,12 @@ def test_with_json_an_error_is_one_object(places, name):
             assert part.format(**places) in error["message"]
 
 
-def test_what_cannot_be_written_or_read_says_why(places, open_folder, tmp_path):
-    locked = open_folder / "locked.png"
+def test_what_cannot_be_written_or_read_says_why(places, tmp_path):
+    locked = tmp_path / "locked.png"
     locked.write_bytes(png(1))
     locked.chmod(0)
-    reads = run_cli("encode", locked, "--encoder", STUB, "--store", "none", user=65534, cwd="/")
+    reads = run_cli("encode", locked, "--encoder", STUB, "--store", "none",
+                    launcher=without_licence())
     assert reads.returncode == 1
     assert f"cannot read {locked}: Permission denied" in reads.stdout
     writes = run_cli("encode", places["PNG"], "--encoder", STUB, "--store", "none", "-o",

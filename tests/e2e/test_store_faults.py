@@ -14,7 +14,7 @@ import time
 
 import pytest
 from support import (STUB, TIME_FACTOR, Servers, SwitchedStore, file_store, png_url,
-                     stored_values, wait_for_puts, wait_until)
+                     stored_values, wait_for_puts, wait_until, without_licence)
 
 
 @pytest.fixture(scope="module")
@@ -292,13 +292,6 @@ def test_foreign_files_in_the_directory_are_left_alone(start, store_folder):
     server.post("/flush?scope=all&model=%2A")
     assert mine.read_text() == "not an embedding"
     assert (deep / "readme").read_text() == "nor this"
-
-
-def without_licence():
-    """Words before a command that take from root the right to open what nobody may open."""
-    return () if os.geteuid() != 0 else (
-        "setpriv", "--bounding-set=-dac_override,-dac_read_search",
-        "--inh-caps=-dac_override,-dac_read_search")
 
 
 def test_unreadable_values_are_misses(start, store_folder, golden):
