@@ -18,6 +18,7 @@ using namespace std::chrono_literals;
 
 constexpr auto heartbeat = 60s;
 constexpr auto glance_interval = 5s;
+constexpr auto glance_patience = 100ms;
 constexpr auto shrink_interval = 10s;
 
 // How long a put waits for others to finish when there is nothing left to evict, and between looks.
@@ -181,11 +182,11 @@ int SpaceKeeper::update_state(Clock::time_point deadline,
     return failed;
   };
   int error = attempt();
-  shown_ = Clock::now();
   if (error == ENOENT) {
     error = maker_.make(layout_.base());
     if (error == 0) error = attempt();
   }
+  if (error == 0) shown_ = Clock::now();
   return error;
 }
 
@@ -211,11 +212,11 @@ void SpaceKeeper::glance() {
 }
 
 // What we have reserved and do not need at the moment is for others; but while somebody counts, the
-// sums must not shrink.
+// sums must not shrink. Puts wait meanwhile, so not for long: the next glance will do.
 void SpaceKeeper::show_ourselves() {
   std::lock_guard lock(grant_mutex_);
   std::uint64_t left = 0;
-  const int error = update_state(Clock::now() + state_patience, [&](DirectoryState& state) {
+  const int error = update_state(Clock::now() + glance_patience, [&](DirectoryState& state) {
     left = state.evictor ? remaining_.load() : 0;
     if (state.evictor || state.generation != grant_generation_) return;
     state.reserved -= std::min(state.reserved, remaining_.load());
