@@ -121,7 +121,9 @@ def test_doctor_tells_good_from_bad(start, store_folder):
     good = run_cli("doctor", file_store(store_folder), "--encoder", SAMPLE_MODEL, "--pool-size",
                    "64MiB", "--json")
     assert good.returncode == 0, good.stdout
-    assert {finding["state"] for finding in json.loads(good.stdout)} == {"good"}
+    findings = {finding["what"]: finding for finding in json.loads(good.stdout)}
+    assert {finding["state"] for finding in findings.values()} == {"good"}
+    assert "libavcodec" in findings["decoders"]["says"]
     assert run_cli("doctor", "--server", f"http://127.0.0.1:{server.port}").returncode == 0
     bad = run_cli("doctor", "file:///proc/nowhere?capacity=1GiB", "--pool-size", "64MiB")
     assert bad.returncode == 1 and "bad" in bad.stdout
