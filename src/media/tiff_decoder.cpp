@@ -138,19 +138,16 @@ JpegScans count_scans(std::span<const std::byte> jpeg) {
   return scans;
 }
 
-// libtiff hands a block to libjpeg as a whole: nobody can stop it, and of a progressive one it
-// keeps every coefficient.
-constexpr std::uint64_t most_progressive_pixels = 4'000'000;
-
-void check_jpeg_block(std::span<const std::byte> jpeg, std::uint64_t pixels, const DecodeJob& job) {
+// libtiff hands a block to libjpeg as a whole, and nobody can stop that. A progressive one is not
+// legal in a TIFF.
+void check_jpeg_block(std::span<const std::byte> jpeg, const DecodeJob& job) {
   const JpegScans scans = count_scans(jpeg);
+  if (scans.is_progressive) {
+    throw Error(ErrorCode::unsupported_format, "progressive jpeg in tiff is not supported");
+  }
   if (scans.count > job.limits().max_jpeg_scans) {
     throw Error(ErrorCode::too_large, "a jpeg in the tiff file exceeds the limit of " +
                                           std::to_string(job.limits().max_jpeg_scans) + " scans");
-  }
-  if (scans.is_progressive && pixels > most_progressive_pixels) {
-    throw Error(ErrorCode::too_large, "a progressive jpeg in the tiff file exceeds the limit of " +
-                                          std::to_string(most_progressive_pixels) + " pixels");
   }
 }
 
@@ -225,10 +222,7 @@ class SampleReader {
     const auto size = static_cast<tmsize_t>(block_.size());
     const std::uint32_t nth =
         layout_.is_tiled ? TIFFComputeTile(tiff, x, y, 0, plane) : TIFFComputeStrip(tiff, y, plane);
-    if (layout_.is_jpeg) {
-      const std::uint64_t pixels = std::uint64_t{layout_.block_width} * layout_.block_height;
-      check_jpeg_block(source_.coded_block(nth), pixels, job_);
-    }
+    if (layout_.is_jpeg) check_jpeg_block(source_.coded_block(nth), job_);
     const tmsize_t count = layout_.is_tiled ? TIFFReadEncodedTile(tiff, nth, block_.data(), size)
                                             : TIFFReadEncodedStrip(tiff, nth, block_.data(), size);
     source_.check();
@@ -332,9 +326,10 @@ DecodedImage decode_tiff(std::span<const std::byte> bytes, DecodeJob& job) {
 
   const std::uint64_t pixels = std::uint64_t{layout.width} * layout.height;
   const std::uint64_t block_bytes = SampleReader::block_bytes(source, layout);
-  // Two bytes a coefficient, of blocks that may be progressive.
+  // Two bytes a coefficient, of blocks in several scans; libtiff allows libjpeg no more.
+  constexpr std::uint64_t most_coefficient_bytes = 100'000'000;
   const std::uint64_t coefficients =
-      layout.is_jpeg ? 2 * layout.samples * std::min(pixels, most_progressive_pixels) : 0;
+      layout.is_jpeg ? std::min(2 * layout.samples * pixels, most_coefficient_bytes) : 0;
   job.reserve(layout.width, layout.height, layout.orientation,
               pixels * layout.samples + block_bytes + coefficients + bytes.size());
   const auto samples = SampleReader(source, layout, job).read();

@@ -80,6 +80,8 @@ def main() -> None:
     video("av1.webm", "-c:v", "libaom-av1", "-crf", "8", "-cpu-used", "8")
     video("mpeg4.avi", "-c:v", "mpeg4", "-q:v", "1")
     video("mpeg4.mp4", "-c:v", "mpeg4", "-q:v", "1", "-bf", "2")
+    video("deep.mp4", "-c:v", "libx264", "-pix_fmt", "yuv444p10le", "-qp", "10")
+    video("large.mp4", "-vf", "scale=640:640", *h264)
     video("mjpeg.avi", "-c:v", "mjpeg", "-pix_fmt", "yuvj420p", "-q:v", "2")
     video("exact.mov", "-c:v", "png")
     video("moving.gif")
@@ -92,7 +94,7 @@ def main() -> None:
     video("open.mkv", "-c:v", "libx265", "-pix_fmt", "yuv420p", "-x265-params",
           "open-gop=1:keyint=5:min-keyint=5:bframes=2:qp=10:log-level=none")
     copy("open.mkv", "trimmed.mkv")
-    (CLIPS / "open.mkv").unlink()
+    (CLIPS / "open.mkv").unlink(missing_ok=True)
     audio("plain.wav", 16000, 1, "-c:a", "pcm_s16le")
     audio("stereo.wav", 16000, 2, "-c:a", "pcm_s16le")
     audio("cd.wav", 44100, 2, "-c:a", "pcm_s16le")

@@ -125,7 +125,9 @@ def test_doctor_tells_good_from_bad(start, store_folder):
     assert good.returncode == 0, good.stdout
     report = json.loads(good.stdout)
     assert report["state"] == "good"
-    assert {finding["state"] for finding in report["findings"]} == {"good"}
+    findings = {finding["what"]: finding for finding in report["findings"]}
+    assert {finding["state"] for finding in findings.values()} == {"good"}
+    assert "libavcodec" in findings["decoders"]["says"]
     assert run_cli("doctor", "--server", f"http://127.0.0.1:{server.port}").returncode == 0
     bad = run_cli("doctor", "file:///proc/nowhere?capacity=1GiB", "--pool-size", "64MiB")
     assert bad.returncode == 1 and "bad" in bad.stdout

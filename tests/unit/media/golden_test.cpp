@@ -56,6 +56,25 @@ TEST(DecoderVersions, AnItemOfAModalityKnowsThemAll) {
   EXPECT_EQ(decoder_versions(MediaFormat::avif), decoder_versions(MediaFormat::heic));
 }
 
+// Another FFmpeg may decode to other bytes.
+TEST(DecoderVersions, OfClipsAndSoundsNameTheirFfmpeg) {
+  for (const Modality modality : {Modality::video, Modality::audio}) {
+    const auto versions = decoder_versions(modality);
+    const auto codecs = std::ranges::find(versions, "libavcodec", &PipelineVersion::name);
+    ASSERT_NE(codecs, versions.end());
+    EXPECT_GT(codecs->version, 256u) << "major and minor";
+  }
+}
+
+TEST(DecoderVersions, LibrariesOfThisHostAreTold) {
+  for (const MediaLibrary& library : media_libraries()) {
+    EXPECT_FALSE(library.version.empty()) << library.name;
+    EXPECT_TRUE(std::ranges::all_of(library.version,
+                                    [](char c) { return c == '.' || (c >= '0' && c <= '9'); }))
+        << library.name << " " << library.version;
+  }
+}
+
 TEST(GoldenPictures, FormatsWithoutADecoderHaveNoVersion) {
   EXPECT_TRUE(decoder_versions(MediaFormat::svg).empty());
   EXPECT_TRUE(decoder_versions(MediaFormat::unknown).empty());
