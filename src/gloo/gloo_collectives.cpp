@@ -13,6 +13,7 @@
 #include <gloo/rendezvous/prefix_store.h>
 #include <gloo/transport/tcp/device.h>
 
+#include "base/no_sigpipe.h"
 #include "vitrove/error.h"
 
 namespace vitrove {
@@ -46,6 +47,7 @@ class GlooCollectives final : public Collectives {
   void broadcast(std::span<std::byte> bytes, std::chrono::milliseconds timeout) override {
     if (bytes.empty() || size() == 1) return;
     try {
+      const NoSigpipe guard;
       gloo::BroadcastOptions options(context_);
       options.setRoot(0);
       options.setTimeout(timeout);
@@ -59,6 +61,7 @@ class GlooCollectives final : public Collectives {
   void all_reduce_min(std::span<std::int64_t> values, std::chrono::milliseconds timeout) override {
     if (values.empty() || size() == 1) return;
     try {
+      const NoSigpipe guard;
       gloo::AllreduceOptions options(context_);
       options.setTimeout(timeout);
       options.setOutput(values.data(), values.size());
@@ -71,6 +74,7 @@ class GlooCollectives final : public Collectives {
 
   void close() noexcept override {
     try {
+      const NoSigpipe guard;
       context_->closeConnections();
     } catch (...) {  // NOLINT(bugprone-empty-catch): the process's end closes them as well
     }
@@ -97,6 +101,9 @@ void check(const GlooOptions& options) {
 std::unique_ptr<Collectives> make_gloo_collectives(const GlooOptions& options) {
   check(options);
   try {
+    // Gloo writes with writev(), and a rank that is gone would take the others along. The thread of
+    // its device is started here.
+    const NoSigpipe guard;
     gloo::transport::tcp::attr where;
     where.hostname = options.address;
     auto device = gloo::transport::tcp::CreateDevice(where);

@@ -1,5 +1,6 @@
 """Fixtures of the real-process tests: servers that are stopped, and checked, when a test ends."""
 
+import signal
 import sys
 from pathlib import Path
 
@@ -12,6 +13,11 @@ import namespaces as how_to  # noqa: E402
 import support  # noqa: E402
 from bystander import Bystander  # noqa: E402
 from local_files import allowed_folder  # noqa: E402
+
+# A shell ignores it for what it starts in the background, and programs keep to what they were
+# started with; the tests want to send it.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
