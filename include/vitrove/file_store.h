@@ -39,15 +39,13 @@
 //
 // Guests look at a store and have no say in it: they do not sign in, count or evict, whatever their
 // capacity; they make neither the root nor the state file, and what they read is not thereby used.
-// What there is and how much of it may be, they tell from the state file. They hold no claims, and
-// put 1 MiB at most in all, which no count knows of before the next one. A directory without a
-// store is an Error{unavailable}. The command line looks at stores in this way.
+// How many bytes there are and may be, they tell from the state file. They hold no claims. They put
+// 1 MiB at most in all, and remove; no count knows of either before the next one. A directory
+// without a store is an Error{unavailable}. The command line looks at stores in this way.
 //
-// What health() says of bytes and entries is up to the moment for what this writer did, and for
-// others what they have told the state file: every five seconds while they write, when they give
-// back what they had reserved and not used. So of a directory at rest all writers soon say the
-// same. What others did while somebody counted may be missing in the entries, or in them twice, and
-// what was removed by hand in both, until the next count.
+// What health() says of bytes and entries is what the last count found, what this writer did since,
+// and of other writers what they have reserved, used or not. So of one directory they say different
+// things until the next count: when it is full, when much was removed, when a writer starts.
 //
 // Errors never leave as anything but a StoreResult with its errno. Construction touches no disk
 // (unless `strict`); whether the directory is usable is found out in the background, over and over

@@ -60,10 +60,12 @@ struct ClaimState {
   // More are let go than a slow store takes back: the oldest are forgotten.
   void release(List::iterator one) {
     releasing.splice(releasing.end(), held, one);
-    if (releasing.size() > most_releasing) releasing.pop_front();
+    if (releasing.size() <= most_releasing) return;
+    releasing.pop_front();
+    ++unreleased;
   }
   void forget_expired(Clock::time_point now) {
-    std::erase_if(releasing, [&](const Held& one) { return one.valid_until <= now; });
+    unreleased += std::erase_if(releasing, [&](const Held& one) { return one.valid_until <= now; });
   }
   bool is_idle() const { return held.empty() && releasing.empty() && calling.empty(); }
 };
@@ -151,6 +153,7 @@ class ClaimUpkeep final : public LaneCall {
     if (result.is_fault()) tier->complain("does not take a claim back", result);
     lock.lock();
     if (result.is_fault()) ++state_->unreleased;
+    if (result.status == StoreStatus::conflict) ++state_->lost;
     calling.clear();
     state_->changed.notify_all();
   }

@@ -192,7 +192,9 @@ DecodedAudio decode_audio(std::span<const std::byte> bytes, std::uint32_t rate,
 }
 
 std::vector<PipelineVersion> audio_decoder_versions() {
-  return {{"audio", audio_version}, ffmpeg_version("libavcodec", avcodec_version())};
+  return {{"audio", audio_version},
+          ffmpeg_version("libavformat", avformat_version()),
+          ffmpeg_version("libavcodec", avcodec_version())};
 }
 
 }  // namespace vitrove

@@ -257,6 +257,7 @@ DecodedVideo decode_video(std::span<const std::byte> bytes, const VideoSampling&
 
 std::vector<PipelineVersion> video_decoder_versions() {
   return {{"video", video_version},
+          ffmpeg_version("libavformat", avformat_version()),
           ffmpeg_version("libavcodec", avcodec_version()),
           ffmpeg_version("libswscale", swscale_version())};
 }

@@ -1,9 +1,11 @@
 #include "media/ffmpeg_log.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdarg>
 #include <cstring>
 #include <mutex>
+#include <string_view>
 
 extern "C" {
 #include <libavutil/log.h>
@@ -12,8 +14,18 @@ extern "C" {
 namespace vitrove {
 namespace {
 
+// What cameras and editors write that is wrong and does no harm: bookkeeping of references that are
+// gone already, and notes beside the picture.
+constexpr std::array<std::string_view, 5> harmless{"mmco:", "SEI type", "unknown SEI",
+                                                   "Unknown SEI", "Truncated VUI"};
+
+bool is_harmless(std::string_view line) {
+  return std::ranges::any_of(harmless,
+                             [&](std::string_view begin) { return line.starts_with(begin); });
+}
+
 void on_line(void* context, int level, const char* format, std::va_list) {
-  if (level <= AV_LOG_ERROR) ComplaintListener::hear(context, format);
+  if (level <= AV_LOG_ERROR && !is_harmless(format)) ComplaintListener::hear(context, format);
 }
 
 }  // namespace

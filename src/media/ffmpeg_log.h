@@ -1,6 +1,7 @@
 // FFmpeg tells of some damage by a line in its log and nothing else, and goes on with what it has:
 // a GIF with broken LZW data, a picture that HEVC predicts from a missing one, a lost page of an
-// Ogg. So the log is heard here. It is written nowhere.
+// Ogg. So the log is heard here. It is written nowhere: a program that uses FFmpeg itself sets its
+// own callback (av_log_set_callback) after ours, and damage that is only logged is not seen then.
 #pragma once
 
 #include <array>

@@ -76,6 +76,7 @@ std::vector<std::uint64_t> sample_frames(std::uint64_t total, double rate,
   if (by_pairs && total == 1) return {0};
   const std::uint64_t count =
       by_pairs ? count_by_pairs(total, rate, sampling) : count_one_by_one(total, rate, sampling);
+  if (count == 0) throw Error(ErrorCode::invalid_argument, "no frames of the video are asked for");
   const auto place_of = by_pairs ? place_in_float : place_in_double;
   std::vector<std::uint64_t> places;
   places.reserve(count);

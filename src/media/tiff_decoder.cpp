@@ -126,14 +126,25 @@ struct JpegScans {
   bool is_progressive = false;
 };
 
-// Markers do not appear in compressed data.
+bool has_no_length(unsigned marker) {
+  return marker == 0x01 || (marker >= 0xd0 && marker <= 0xd8);  // TEM, RSTn, SOI
+}
+
+// Segments are passed over by their lengths: what they hold may look like a marker. Between them
+// is compressed data, which never does.
 JpegScans count_scans(std::span<const std::byte> jpeg) {
   JpegScans scans;
-  for (std::size_t i = 0; i + 1 < jpeg.size(); ++i) {
-    if (jpeg[i] != std::byte{0xff}) continue;
-    const auto marker = std::to_integer<unsigned>(jpeg[i + 1]);
+  for (std::size_t at = 0; at + 1 < jpeg.size();) {
+    const auto marker = std::to_integer<unsigned>(jpeg[at + 1]);
+    if (jpeg[at] != std::byte{0xff} || marker == 0x00 || marker == 0xff) {
+      ++at;
+      continue;
+    }
+    at += 2;
     if (marker == 0xda) ++scans.count;
     if (marker == 0xc2 || marker == 0xca) scans.is_progressive = true;
+    if (has_no_length(marker) || at + 1 >= jpeg.size()) continue;
+    at += std::to_integer<std::size_t>(jpeg[at]) << 8 | std::to_integer<std::size_t>(jpeg[at + 1]);
   }
   return scans;
 }

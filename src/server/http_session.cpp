@@ -162,7 +162,6 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     parser_->body_limit(admission.body_limit);
     state_ = State::reading_body;
     set_due(request_.deadline);
-    make_room_for_body();
     if (wants_continue()) return write_continue();
     read_body();
   }
@@ -217,7 +216,8 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   }
 
   // Beast reads as much at once as its buffer has room for, and that is 512 bytes when nobody says
-  // more: 400 calls for a picture of 200 KB.
+  // more: 400 calls for a picture of 200 KB. Made once some of a body is there: heads that promise
+  // one cost nothing.
   void make_room_for_body() {
     if (parser_->is_done()) return;
     const std::uint64_t length = request_.declared_body.value_or(body_read_bytes);
@@ -241,6 +241,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     if (error) return on_read_error(error);
     const std::uint64_t held = parser_->get().body().size();
     if (held > reserved_ && !reserve_body(held - reserved_)) return refuse(no_room());
+    make_room_for_body();
     read_body();
   }
 

@@ -218,8 +218,11 @@ std::shared_ptr<const PreprocessedItem> ItemFiller::preprocess(ModelSlot& slot,
     turn.emplace(turns_.enter(0, context.deadline, context.cancel));
   }
   decode.bytes_beside = [&](const MediaShape& shape) {
-    turn.reset();  // a clip whose header was wrong asks twice
-    turn.emplace(turns_.enter(shape.work_pixels, context.deadline, context.cancel));
+    // Whoever has a turn keeps it, unless it needs one of the few for large work: that comes first.
+    if (!turn || shape.work_pixels > DecodeTurns::large_picture) {
+      turn.reset();
+      turn.emplace(turns_.enter(shape.work_pixels, context.deadline, context.cancel));
+    }
     return bytes_beside(preprocessor, item, shape);
   };
   decode.jpeg_reduction = [&](std::uint32_t width, std::uint32_t height) {

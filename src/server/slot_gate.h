@@ -35,7 +35,10 @@ class SlotGate {
   Slot enter(std::chrono::steady_clock::time_point deadline, const std::stop_token& cancel) {
     std::unique_lock lock(mutex_);
     const bool entered = wait_until(freed_, lock, cancel, deadline, [this] { return free_ > 0; });
-    if (cancel.stop_requested()) throw Error(ErrorCode::cancelled, "the request was cancelled");
+    if (cancel.stop_requested()) {
+      if (entered) freed_.notify_one();  // the slot that woke us is for another
+      throw Error(ErrorCode::cancelled, "the request was cancelled");
+    }
     if (!entered) throw Error(ErrorCode::deadline_exceeded, "the request took too long");
     --free_;
     return Slot(*this);

@@ -5,11 +5,12 @@ import contextlib
 import http.server
 import json
 import signal
+import socket
 import subprocess
 import threading
 
 import pytest
-from support import (STUB, VITROVE, file_store, free_port, png, png_url, run_cli, wait_for_puts,
+from support import (STUB, VITROVE, file_store, png, png_url, run_cli, wait_for_puts,
                      wait_until, without_licence)
 
 KEY = "vt1-" + 64 * "0"
@@ -52,11 +53,14 @@ def places(tmp_path_factory):
     folder = tmp_path_factory.mktemp("places")
     (folder / "a.png").write_bytes(png(1))
     (folder / "locked").mkdir(mode=0)
-    with serving(Stranger) as strange, serving(type("Page", (Stranger,), {"status": 200})) as page:
-        yield {"DEAD": f"http://127.0.0.1:{free_port()}", "STRANGE": strange, "PAGE": page,
+    with serving(Stranger) as strange, serving(type("Page", (Stranger,), {"status": 200})) as page, \
+            socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))  # nobody else gets this port, and nobody answers there
+        port = deaf.getsockname()[1]
+        yield {"DEAD": f"http://127.0.0.1:{port}", "STRANGE": strange, "PAGE": page,
                "FOLDER": str(folder), "PNG": str(folder / "a.png"), "KEY": KEY, "STUB": STUB,
                "EMPTY": f"file://{folder}/empty?capacity=1MiB",
-               "NO_REDIS": f"redis://127.0.0.1:{free_port()}"}
+               "NO_REDIS": f"redis://127.0.0.1:{port}"}
 
 
 # The words; the exit code; what the line says.

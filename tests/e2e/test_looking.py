@@ -5,7 +5,7 @@ import json
 import os
 
 import pytest
-from support import (file_store, png, png_url, run_cli, stored_values, wait_until, without_licence)
+from support import file_store, png, run_cli, stored_values, without_licence
 
 SMALL = "1MiB"  # of a capacity, and less than the store below holds
 BIG_VALUES = "stub:dim=1024,tokens=64,seed=1"
@@ -159,19 +159,3 @@ def test_doctor_says_that_the_pool_is_more_than_the_memory():
     pool = json.loads(result.stdout)["findings"][1]
     assert result.returncode == 1
     assert pool["state"] == "bad" and "more than all the memory there is" in pool["says"], pool
-
-
-def test_two_servers_on_one_store_say_the_same_of_it(start, store_folder):
-    url = file_store(store_folder)
-    servers = [start(store=url) for _ in range(2)]
-    for seed, server in enumerate(servers):
-        server.encode_ok([png_url(10 * seed), png_url(10 * seed + 1)])
-
-    def told():
-        stores = [server.stats()["stores"][0] for server in servers]
-        facts = [(store["bytes"], store["entries"]) for store in stores]
-        return facts[0] == facts[1] and facts[0][1] == len(stored_values(store_folder))
-
-    wait_until(lambda: len(stored_values(store_folder)) == 8, 60)
-    wait_until(told, 60, "both to have heard of each other")
-

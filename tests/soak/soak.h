@@ -29,7 +29,7 @@ std::uint64_t resident_bytes();
 
 // By how much memory may exceed what it was after the warm-up, which is a third of the time and at
 // most 30 seconds. Sanitizers keep what was freed, and shadow memory besides.
-constexpr std::uint64_t allowed_growth = std::uint64_t{testing::is_sanitized ? 512 : 24} << 20;
+constexpr std::uint64_t allowed_growth = std::uint64_t{testing::is_sanitized ? 512 : 32} << 20;
 
 class Soak {
  public:

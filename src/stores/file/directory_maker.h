@@ -14,7 +14,9 @@ class DirectoryMaker {
  public:
   enum class Role : std::uint8_t { writer, guest };
   explicit DirectoryMaker(const Layout& layout, Role role = Role::writer)
-      : layout_(layout), role_(role) {}
+      : layout_(layout), role_(role) {
+    if (role == Role::guest) look_at_root();  // writers do when they begin
+  }
 
   // Makes a directory of the fan-out and what is missing above it, the root included; a guest only
   // what is missing in a store that is there. 0 or errno.

@@ -68,8 +68,6 @@ bool parse_line(std::string_view line, DirectoryState& state) {
     good = words.next(state.base);
   } else if (name == "reserved") {
     good = words.next(state.reserved);
-  } else if (name == "entries") {
-    good = words.next(state.entries);
   } else if (name == "evictor") {
     EvictorLease& lease = state.evictor.emplace();
     good = words.next(lease.holder) && words.next(lease.expiry_ms);
@@ -163,7 +161,6 @@ std::string to_text(const DirectoryState& state) {
   text += "generation " + std::to_string(state.generation) + '\n';
   text += "base " + std::to_string(state.base) + '\n';
   text += "reserved " + std::to_string(state.reserved) + '\n';
-  text += "entries " + std::to_string(state.entries) + '\n';
   if (state.evictor) {
     text +=
         "evictor " + words(state.evictor->holder) + std::to_string(state.evictor->expiry_ms) + '\n';

@@ -5,14 +5,12 @@
 //   generation 7                      how often
 //   base 123456                       bytes found by the last count
 //   reserved 4096                     bytes granted since that count began
-//   entries 12                        values found by it, and told by their writers since
 //   evictor TOKEN HOST PID EXPIRY     the lease of who counts and evicts now, if anybody does
 //   writer TOKEN HOST PID CAPACITY SEEN
 //   end CHECKSUM
 //
 // `base + reserved` is never less than what the writers put there, except for what a count forgets:
-// grants that were given before it and not used by then. What is removed is taken off by whoever
-// removed it, unless somebody has counted in between. Times are milliseconds since the Unix
+// grants that were given before it and not used by then. Times are milliseconds since the Unix
 // epoch. A file that does not parse counts as absent: then somebody has to count again.
 #pragma once
 
@@ -50,7 +48,6 @@ struct DirectoryState {
   std::uint64_t generation = 0;
   std::uint64_t base = 0;
   std::uint64_t reserved = 0;
-  std::int64_t entries = 0;
   std::optional<EvictorLease> evictor;
   std::vector<WriterRecord> writers;
 

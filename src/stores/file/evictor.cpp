@@ -190,7 +190,6 @@ int Evictor::publish(std::uint64_t unseen) {
     if (!ours) return;
     state.base = bytes_ + unseen;
     state.reserved -= std::min(state.reserved, begun_.reserved);
-    state.entries += static_cast<std::int64_t>(entries()) - begun_.entries;
     state.counted = true;
     ++state.generation;
     state.evictor.reset();

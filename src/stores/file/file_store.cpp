@@ -152,11 +152,13 @@ class FileStore final : public EmbeddingStore {
   }
   StoreResult renew(const EmbeddingKey& key, const ClaimToken& token, std::chrono::milliseconds ttl,
                     const StoreContext& context) override {
+    if (options_.guest) return {StoreStatus::unsupported};
     if (const auto reason = stop_reason(context)) return {*reason};
     return claims_.renew(key, token, ttl);
   }
   StoreResult release(const EmbeddingKey& key, const ClaimToken& token, ClaimOutcome,
                       const StoreContext& context) override {
+    if (options_.guest) return {StoreStatus::unsupported};
     if (const auto reason = stop_reason(context)) return {*reason};
     return claims_.release(key, token);
   }
@@ -235,7 +237,7 @@ StoreResult FileStore::put(const EmbeddingKey& key, ConstBufferList buffers, Put
   if (before.error_number != 0) return put_failure(before.error_number);
   if (mode == PutMode::if_absent && before.kind == Place::Kind::value) {
     const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    if (fd) touch_when_old(fd.get(), before.status);
+    if (fd && !options_.guest) touch_when_old(fd.get(), before.status);
     return {StoreStatus::ok, before.size()};
   }
   // A directory that is not empty stays: nothing need be written to find that out.

@@ -17,8 +17,6 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr auto heartbeat = 60s;
-constexpr auto glance_interval = 5s;
-constexpr auto glance_patience = 100ms;
 constexpr auto shrink_interval = 10s;
 
 // How long a put waits for others to finish when there is nothing left to evict, and between looks.
@@ -166,27 +164,18 @@ std::pair<SpaceKeeper::Answer, StoreResult> SpaceKeeper::try_reserve(std::uint64
 int SpaceKeeper::update_state(Clock::time_point deadline,
                               const std::function<void(DirectoryState&)>& change) {
   const auto attempt = [&] {
-    News news;
-    const int failed = state_file_.update(
-        deadline, static_cast<int>(maker_.file_mode()), [&](DirectoryState& state) {
-          state.sign_in(self_, options_.capacity, wall_clock_ms());
-          news = {added_.exchange(0), freed_.exchange(0)};
-          tell(news, state);
-          change(state);
-          remember(state);
-        });
-    if (failed != 0) {  // another time, then
-      added_ += news.added;
-      freed_ += news.freed;
-    }
-    return failed;
+    return state_file_.update(deadline, static_cast<int>(maker_.file_mode()),
+                              [&](DirectoryState& state) {
+                                state.sign_in(self_, options_.capacity, wall_clock_ms());
+                                change(state);
+                                remember(state);
+                              });
   };
   int error = attempt();
   if (error == ENOENT) {
     error = maker_.make(layout_.base());
     if (error == 0) error = attempt();
   }
-  if (error == 0) shown_ = Clock::now();
   return error;
 }
 
@@ -194,34 +183,6 @@ void SpaceKeeper::remember(const DirectoryState& state) {
   used_ = state.used();
   generation_ = state.generation;
   capacity_ = state.capacity();
-  if (state.counted) entries_ = state.entries;
-}
-
-// Somebody who has counted since we looked last has seen it, most likely.
-void SpaceKeeper::tell(const News& news, DirectoryState& state) const {
-  if (state.generation != generation_.load()) return;
-  state.entries += news.added;
-  state.base -= std::min(state.base, news.freed);
-}
-
-// What others have done, and what they should know of us.
-void SpaceKeeper::glance() {
-  const bool has_news = added_.load() != 0 || freed_.load() != 0 || remaining_.load() != 0;
-  if (has_news || Clock::now() - shown_.load() >= heartbeat) return show_ourselves();
-  if (const auto state = state_file_.read()) remember(*state);
-}
-
-// What we have reserved and do not need at the moment is for others; but while somebody counts, the
-// sums must not shrink. Puts wait meanwhile, so not for long: the next glance will do.
-void SpaceKeeper::show_ourselves() {
-  std::lock_guard lock(grant_mutex_);
-  std::uint64_t left = 0;
-  const int error = update_state(Clock::now() + glance_patience, [&](DirectoryState& state) {
-    left = state.evictor ? remaining_.load() : 0;
-    if (state.evictor || state.generation != grant_generation_) return;
-    state.reserved -= std::min(state.reserved, remaining_.load());
-  });
-  if (error == 0) remaining_ = left;
 }
 
 void SpaceKeeper::sign_out() {
@@ -229,7 +190,6 @@ void SpaceKeeper::sign_out() {
   state_file_.update(Clock::now() + 1s, static_cast<int>(maker_.file_mode()),
                      [&](DirectoryState& state) {
                        state.sign_out(self_);
-                       tell({added_.load(), freed_.load()}, state);
                        if (state.generation == grant_generation_) {
                          state.reserved -= std::min(state.reserved, remaining_.load());
                        }
@@ -258,15 +218,14 @@ void SpaceKeeper::note_space_ran_out() {
   ask_for_pass();
 }
 
+// By what the writers have told: what they have reserved and not used counts as used.
 StoreHealth SpaceKeeper::health_as_guest() const {
   StoreHealth health;
   std::optional<DirectoryState> state = state_file_.read();
   if (!state) return health;
   state->forget_the_gone(self_, wall_clock_ms());
   if (!state->writers.empty()) health.capacity = state->capacity();
-  if (!state->counted) return health;
-  health.bytes = state->used();
-  health.entries = static_cast<std::uint64_t>(std::max<std::int64_t>(state->entries, 0));
+  if (state->counted) health.bytes = state->used();
   return health;
 }
 
@@ -276,7 +235,7 @@ StoreHealth SpaceKeeper::health() const {
   const std::uint64_t used = used_.load();
   health.bytes = used - std::min(used, remaining_.load() + freed_.load());
   health.capacity = capacity_.load();
-  const std::int64_t counted = entries_.load();
+  const std::int64_t counted = counted_entries_.load();
   if (counted >= 0) {
     health.entries = static_cast<std::uint64_t>(std::max<std::int64_t>(counted + added_.load(), 0));
   }
@@ -327,10 +286,10 @@ void SpaceKeeper::run(std::stop_token stop) noexcept {
 void SpaceKeeper::serve_requests(std::stop_token stop) {
   bool has_started = false;
   for (std::chrono::milliseconds retry = 0ms; !stop.stop_requested();) {
-    Request request = wait_for_request(has_started ? glance_interval : retry, stop);
+    Request request = wait_for_request(has_started ? heartbeat : retry, stop);
     if (stop.stop_requested()) return;
     if (has_started && !request.is_new) {
-      glance();
+      update_state(Clock::now() + state_patience, [](DirectoryState&) {});
       continue;
     }
     int error = has_started ? 0 : start();
@@ -427,6 +386,7 @@ int SpaceKeeper::run_pass(const Request& request, std::stop_token stop) {
     evictor_.abandon();
     return error == ENOENT ? ECANCELED : error;  // the directory has vanished: once more
   }
+  counted_entries_ = static_cast<std::int64_t>(evictor_.entries());
   remember(evictor_.published());
   return evictor_.is_stuck() ? ENOSPC : 0;
 }

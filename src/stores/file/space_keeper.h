@@ -83,13 +83,6 @@ class SpaceKeeper {
   bool wait_while_stuck(std::chrono::steady_clock::time_point end_of_patience,
                         const StoreContext& context);
   StoreHealth health_as_guest() const;
-  struct News {
-    std::int64_t added = 0;
-    std::uint64_t freed = 0;
-  };
-  void tell(const News& news, DirectoryState& state) const;
-  void glance();
-  void show_ourselves();
   void ask_for_pass();
   void give_back(std::uint64_t bytes, bool was_visible);
   void sign_out();
@@ -130,11 +123,9 @@ class SpaceKeeper {
   std::atomic<std::uint64_t> used_{0};
   std::atomic<std::uint64_t> generation_{0};
   std::atomic<std::uint64_t> capacity_;
-  std::atomic<std::uint64_t> freed_{0};    // by us, and not told to the others yet
-  std::atomic<std::int64_t> entries_{-1};  // -1: nobody has counted
-  std::atomic<std::int64_t> added_{0};     // by us, and not told to the others yet
-
-  std::atomic<std::chrono::steady_clock::time_point> shown_{};  // when we signed in last
+  std::atomic<std::uint64_t> freed_{0};  // by removals since the last count; counted by the next
+  std::atomic<std::int64_t> counted_entries_{-1};  // by our last count; -1 before it
+  std::atomic<std::int64_t> added_{0};             // by us since then
 
   std::atomic<std::uint64_t> probes_{0};
 

@@ -125,6 +125,16 @@ TEST_F(Keeper, RemembersSoManyAndNoMore) {
   store_->gate().open();
   EXPECT_TRUE(keeper.wait_idle(Clock::now() + patience));
   EXPECT_EQ(store_->calls().size(), 1U + 4096U);
+  EXPECT_EQ(keeper.unreleased(), 5999U - 4096U);
+}
+
+TEST_F(Keeper, CountsWhatTurnsOutToBeAnothersWhenItIsReleased) {
+  store_->answer(StoreStatus::ok, StoreStatus::conflict);
+  store_->gate().open();
+  ClaimKeeper keeper(1h, patience);
+  hold(keeper, 1).let_go();
+  EXPECT_TRUE(eventually([&] { return keeper.lost() == 1; }));
+  EXPECT_EQ(keeper.unreleased(), 0U);
 }
 
 }  // namespace

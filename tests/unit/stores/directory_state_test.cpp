@@ -27,7 +27,6 @@ DirectoryState sample() {
   state.generation = 7;
   state.base = 123456;
   state.reserved = 4096;
-  state.entries = 12;
   state.evictor = EvictorLease{identity('a', 42), 1700000000000};
   state.writers = {{identity('b', 43), 1u << 30, 1700000000001},
                    {identity('c', 44), 5u << 20, 1700000000002}};
