@@ -21,6 +21,8 @@ using std::chrono::nanoseconds;
 constexpr milliseconds longest_ttl = std::chrono::hours(24);
 // Of a claim that cannot be read.
 constexpr milliseconds unknown_ttl = std::chrono::minutes(1);
+// More than are let go at about the same time.
+constexpr std::size_t most_spares = 32;
 // How far apart clocks of hosts may be, where there is no asking the file system's.
 constexpr nanoseconds clock_tolerance = std::chrono::minutes(1);
 
@@ -107,9 +109,44 @@ int write_record(int fd, const std::string& text) {
   return static_cast<std::size_t>(written) == text.size() ? 0 : ENOSPC;
 }
 
+// Instead of what was there. Not emptied first, which file systems take for a sign of haste.
+int rewrite_record(int fd, const std::string& text) {
+  if (const int error = write_record(fd, text)) return error;
+  struct stat status;
+  if (::fstat(fd, &status) != 0) return errno;
+  const auto size = static_cast<off_t>(text.size());
+  if (status.st_size == size) return 0;
+  return ::ftruncate(fd, size) == 0 ? 0 : errno;
+}
+
 StoreResult not_ours() { return {StoreStatus::conflict}; }
 
 }  // namespace
+
+Claims::~Claims() {
+  for (const std::string& spare : spares_) ::unlink(spare.c_str());
+}
+
+void Claims::keep_spare(std::string path) {
+  std::unique_lock lock(mutex_);
+  if (spares_.size() < most_spares) return spares_.push_back(std::move(path));
+  lock.unlock();
+  ::unlink(path.c_str());
+}
+
+std::optional<TemporaryFile> Claims::take_spare() {
+  std::string path;
+  {
+    std::lock_guard lock(mutex_);
+    if (spares_.empty()) return std::nullopt;
+    path = std::move(spares_.back());
+    spares_.pop_back();
+  }
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  TemporaryFile spare(std::move(path), std::move(fd));
+  if (spare.fd() < 0) return std::nullopt;  // somebody has swept the directory
+  return spare;
+}
 
 StoreResult Claims::claim(const EmbeddingKey& key, milliseconds ttl, ClaimToken& token) {
   const std::string path = layout_.claim_path(key);
@@ -120,18 +157,28 @@ StoreResult Claims::claim(const EmbeddingKey& key, milliseconds ttl, ClaimToken&
   // Mostly it is in time by our own clock too, and that costs no file.
   if (found == 0 && !is_dead && is_in_time(other, wall_clock(), {})) return not_ours();
 
-  auto [temporary, error] = temporaries_.make(key);
-  if (error != 0) return put_failure(error);
+  std::optional<TemporaryFile> temporary = take_spare();
+  const bool is_spare = temporary.has_value();
+  if (!is_spare) {
+    auto [made, error] = temporaries_.make(key);
+    if (error != 0) return put_failure(error);
+    temporary.emplace(std::move(made));
+  }
   const std::string number = std::to_string(number_.fetch_add(1));
-  const int unwritten = write_record(temporary.fd(), to_text(self_, ttl, number));
+  const int unwritten = rewrite_record(temporary->fd(), to_text(self_, ttl, number));
   if (unwritten != 0) return put_failure(unwritten);
   if (found == 0) {
     struct stat now;
-    if (::fstat(temporary.fd(), &now) != 0) return put_failure(errno);
+    if (::fstat(temporary->fd(), &now) != 0) return put_failure(errno);
     if (!is_dead && is_in_time(other, modified(now), {})) return not_ours();
-    if (!take_away(key, path, other.token)) return not_ours();
+    const auto [is_it, aside] = take_away(key, path, other.token);
+    if (!is_it) return not_ours();
+    if (!aside.empty()) ::unlink(aside.c_str());
   }
-  const int unpublished = temporary.publish(path, PutMode::if_absent);
+  int unpublished = temporary->publish(path, PutMode::if_absent);
+  if (unpublished == ENOENT && is_spare && temporaries_.make_directory(key) == 0) {
+    unpublished = temporary->publish(path, PutMode::if_absent);
+  }
   if (unpublished == EEXIST) return not_ours();
   if (unpublished != 0) return put_failure(unpublished);
   token.value = self_.token + '-' + number;
@@ -157,18 +204,22 @@ StoreResult Claims::release(const EmbeddingKey& key, const ClaimToken& token) {
   const int error = look_at(path, found);
   if (error != 0 && error != ENOENT) return failure(error);
   if (error == ENOENT || found.token.empty() || found.token != token.value) return not_ours();
-  return take_away(key, path, found.token) ? StoreResult{} : not_ours();
+  auto [is_it, aside] = take_away(key, path, found.token);
+  if (!is_it) return not_ours();
+  if (!aside.empty()) keep_spare(std::move(aside));
+  return {};
 }
 
 // Under a name of our own first, so that of two who take the same claim away only one does, and
 // what somebody else put there in between is noticed, and put back.
-bool Claims::take_away(const EmbeddingKey& key, const std::string& path, const std::string& token) {
-  const std::string aside = temporaries_.name_for(key);
-  if (::rename(path.c_str(), aside.c_str()) != 0) return errno == ENOENT;
+std::pair<bool, std::string> Claims::take_away(const EmbeddingKey& key, const std::string& path,
+                                               const std::string& token) {
+  std::string aside = temporaries_.name_for(key);
+  if (::rename(path.c_str(), aside.c_str()) != 0) return {errno == ENOENT, {}};
   FoundClaim taken;
-  const bool is_it = look_at(aside, taken) == 0 && taken.token == token;
-  if (is_it || rename_to_new(aside, path) != 0) ::unlink(aside.c_str());
-  return is_it;
+  if (look_at(aside, taken) == 0 && taken.token == token) return {true, std::move(aside)};
+  if (rename_to_new(aside, path) != 0) ::unlink(aside.c_str());
+  return {false, {}};
 }
 
 bool is_claim_over(int directory_fd, const char* name, const ProcessIdentity& self) {

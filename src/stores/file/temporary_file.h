@@ -43,6 +43,8 @@ class TemporaryFiles {
   std::string name_for(const EmbeddingKey& key) {
     return layout_.temporary_path(key, writer_, number_.fetch_add(1));
   }
+  // The directory of a key, for a file that lies in another one. 0 or errno.
+  int make_directory(const EmbeddingKey& key) { return maker_.make(layout_.directory_of(key)); }
   // The file, and 0 or errno.
   std::pair<TemporaryFile, int> make(const EmbeddingKey& key);
 

@@ -111,9 +111,66 @@ TEST_F(FileClaims, LeaveNothingBehind) {
     EXPECT_EQ(claim_here(), StoreStatus::conflict);
     ASSERT_TRUE(store_->release(key_, token, ClaimOutcome::stored, {}).ok());
   }
-  EXPECT_EQ(count_temporary_files(), 0U);
+  EXPECT_LE(count_temporary_files(), 1U);
   EXPECT_FALSE(fs::exists(claim_path()));
+  store_.reset();
+  EXPECT_EQ(count_temporary_files(), 0U);
   EXPECT_LE(claim_path().filename().string().size(), 80U);
+}
+
+// A claim for each encode; and file systems that are slow to make what was just removed.
+TEST_F(FileClaims, UseTheirFilesAgain) {
+  const file::Layout layout(root());
+  const auto inode_of = [&](const EmbeddingKey& key) {
+    struct stat status;
+    EXPECT_EQ(::stat(layout.claim_path(key).c_str(), &status), 0);
+    return status.st_ino;
+  };
+  const auto text_of = [&](const EmbeddingKey& key) {
+    std::ifstream in(layout.claim_path(key));
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  Process process(root(), file::make_identity());
+  const ClaimToken first = process.claim(key_);
+  const auto inode = inode_of(key_);
+  const std::string text = text_of(key_);
+  // Longer than any other: what comes after it must not end in its rest.
+  std::ofstream(claim_path(), std::ios::app) << std::string(100, ' ');
+  EXPECT_EQ(process.claims().release(key_, first).status, StoreStatus::conflict) << "not readable";
+  fs::resize_file(claim_path(), text.size());
+  ASSERT_TRUE(process.claims().release(key_, first).ok());
+  for (std::uint64_t number = 2; number < 20; ++number) {
+    const EmbeddingKey key = key_number(number);  // in another directory
+    const ClaimToken token = process.claim(key);
+    EXPECT_EQ(inode_of(key), inode);
+    EXPECT_EQ(text_of(key).size(), text.size() + (number > 10 ? 1 : 0));
+    EXPECT_EQ(process.claims().release(key, first).status, StoreStatus::conflict);
+    EXPECT_TRUE(process.claims().renew(key, token, 1h).ok());
+    EXPECT_TRUE(process.claims().release(key, token).ok());
+  }
+}
+
+TEST_F(FileClaims, DoWithoutTheFileThatSomebodyHasSwept) {
+  ClaimToken token;
+  ASSERT_TRUE(store_->claim(key_, 1min, token, {}).ok());
+  ASSERT_TRUE(store_->release(key_, token, ClaimOutcome::stored, {}).ok());
+  std::vector<fs::path> spares;
+  for (const auto& entry : fs::recursive_directory_iterator(root() / "v1")) {
+    if (entry.path().filename().string().starts_with(".vt1-tmp-")) spares.push_back(entry.path());
+  }
+  ASSERT_EQ(spares.size(), 1U);
+  fs::remove(spares.front());
+  ASSERT_TRUE(store_->claim(key_, 1min, token, {}).ok());
+  EXPECT_EQ(claim_here(), StoreStatus::conflict);
+}
+
+TEST_F(FileClaims, TakeNoFileOfAnothersForTheirOwn) {
+  Process process(root(), stranger_);
+  process.claim(key_, 1s);
+  make_old(claim_path(), 1h);
+  ClaimToken token;
+  ASSERT_TRUE(store_->claim(key_, 1min, token, {}).ok());
+  EXPECT_EQ(count_temporary_files(), 0U);
 }
 
 TEST_F(FileClaims, ThatAreOverAreSweptByTheNextCount) {
