@@ -186,6 +186,9 @@ StoreResult Claims::claim(const EmbeddingKey& key, milliseconds ttl, ClaimToken&
 }
 
 StoreResult Claims::renew(const EmbeddingKey& key, const ClaimToken& token, milliseconds ttl) {
+  // A claim that is released meanwhile becomes a spare only afterwards: by then it may be another's
+  // record that we would write over.
+  std::lock_guard lock(mutex_);
   const UniqueFd fd(
       ::open(layout_.claim_path(key).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd) return errno == ENOENT ? not_ours() : failure(errno);

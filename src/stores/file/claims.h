@@ -50,7 +50,7 @@ class Claims {
   TemporaryFiles& temporaries_;
   const ProcessIdentity& self_;
   std::atomic<std::uint64_t> number_{0};
-  std::mutex mutex_;
+  std::mutex mutex_;  // no spare comes or goes while a claim is renewed
   std::vector<std::string> spares_;
 };
 
