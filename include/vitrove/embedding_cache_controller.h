@@ -161,8 +161,8 @@ class FillTicket {
   // the claim, with back-off, for a time that depends on the encode cost seen so far, and then goes
   // without a claim. On a hit the ticket is served, and the source is `store`. Anything that goes
   // wrong with the store means going without a claim. A claim that was won is renewed until the put
-  // has ended or the ticket is gone. Throws Error{cancelled} or Error{deadline_exceeded} by the
-  // context while it waits.
+  // has ended (it is released within a hundredth of its ttl then) or the ticket is gone. Throws
+  // Error{cancelled} or Error{deadline_exceeded} by the context while it waits.
   enum class Claim : std::uint8_t { encode_it, claimed_elsewhere, served };
   struct ClaimResult {
     Claim outcome = Claim::encode_it;

@@ -19,13 +19,15 @@ class Breaker {
   Breaker(std::uint32_t faults, Clock::duration pause)
       : limit_(std::max(1U, faults)), pause_(pause) {}
 
-  // Whether a visit may be made now. Who gets `true` makes one and reports how it went.
-  bool admit(Clock::time_point now) {
+  // Whether a visit may be made now. Who is let in makes one and reports how it went; a trial had
+  // better be one that nobody waits for.
+  enum class Admission : std::uint8_t { refused, granted, trial };
+  Admission admit(Clock::time_point now) {
     std::lock_guard lock(mutex_);
-    if (faults_ < limit_) return true;
-    if (now < next_trial_) return false;
+    if (faults_ < limit_) return Admission::granted;
+    if (now < next_trial_) return Admission::refused;
     next_trial_ = now + pause_;
-    return true;
+    return Admission::trial;
   }
 
   // True when this closed the breaker.

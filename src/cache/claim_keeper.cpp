@@ -18,6 +18,9 @@ using Clock = LaneCall::Clock;
 constexpr std::chrono::milliseconds last_words{200};
 // How many may wait for being released; the ttl ends the older ones.
 constexpr std::size_t most_releasing = 4096;
+// What part of its ttl the claim of a stored value may outlive its put. Nobody misses it, since who
+// looks finds the value; and so one waking of the thread releases many.
+constexpr int linger_part = 100;
 
 }  // namespace
 
@@ -27,6 +30,7 @@ struct ClaimState {
     std::shared_ptr<const ClaimKeeper::Claimed> claimed;  // shared with the call that renews it
     Clock::time_point next_renewal;
     Clock::time_point valid_until;  // as far as we have been told
+    Clock::time_point ripe;         // while it lingers
     ClaimOutcome outcome = ClaimOutcome::not_stored;
   };
   using List = std::list<Held>;
@@ -42,7 +46,9 @@ struct ClaimState {
   std::uint64_t last_id = 0;
   std::uint64_t lost = 0;
   std::uint64_t unreleased = 0;
+  int hurried = 0;  // how many wait until all is idle
   List held;
+  List lingering;  // let go, of values that are stored; in order of `ripe`
   List releasing;
   List calling;  // the one that the store is asked about just now
 
@@ -57,9 +63,30 @@ struct ClaimState {
     for (const Held& one : held) next = std::min(next, one.next_renewal);
     return next;
   }
+  // When there is something to do, unless somebody says so before.
+  Clock::time_point next_task() const {
+    return lingering.empty() ? next_due() : std::min(next_due(), lingering.front().ripe);
+  }
+  bool has_task() const { return !releasing.empty() || (hurried > 0 && !lingering.empty()); }
+  // True when the thread has to hear of it: it may sleep for longer than that.
+  bool let_go(List::iterator one, ClaimOutcome outcome) {
+    one->outcome = outcome;
+    if (outcome != ClaimOutcome::stored) {
+      release(held, one);
+      return true;
+    }
+    one->ripe = Clock::now() + Clock::duration(ttl) / linger_part;
+    lingering.splice(lingering.end(), held, one);
+    return lingering.size() == 1 || hurried > 0;
+  }
+  void release_ripe(Clock::time_point now) {
+    while (!lingering.empty() && (hurried > 0 || lingering.front().ripe <= now)) {
+      release(lingering, lingering.begin());
+    }
+  }
   // More are let go than a slow store takes back: the oldest are forgotten.
-  void release(List::iterator one) {
-    releasing.splice(releasing.end(), held, one);
+  void release(List& from, List::iterator one) {
+    releasing.splice(releasing.end(), from, one);
     if (releasing.size() <= most_releasing) return;
     releasing.pop_front();
     ++unreleased;
@@ -67,7 +94,9 @@ struct ClaimState {
   void forget_expired(Clock::time_point now) {
     unreleased += std::erase_if(releasing, [&](const Held& one) { return one.valid_until <= now; });
   }
-  bool is_idle() const { return held.empty() && releasing.empty() && calling.empty(); }
+  bool is_idle() const {
+    return held.empty() && lingering.empty() && releasing.empty() && calling.empty();
+  }
 };
 
 ClaimHold& ClaimHold::operator=(ClaimHold&& other) noexcept {
@@ -88,9 +117,7 @@ void ClaimHold::let_go() noexcept {
   const auto is_ours = [&](const ClaimState::Held& one) { return one.id == id_; };
   const auto place = std::ranges::find_if(state->held, is_ours);
   if (place == state->held.end()) return;  // lost, or let go by a flush
-  place->outcome = outcome_;
-  state->release(place);
-  state->changed.notify_all();
+  if (state->let_go(place, outcome_)) state->changed.notify_all();
 }
 
 // The keeper's thread, for as long as there is a keeper.
@@ -103,19 +130,21 @@ class ClaimUpkeep final : public LaneCall {
     std::unique_lock lock(state_->mutex);
     while (!shutdown.stop_requested()) {
       // Also up again when there is something to do before that.
-      const auto due_by = state_->next_due();
-      wait_until(state_->changed, lock, shutdown, due_by,
-                 [&] { return !state_->releasing.empty() || state_->next_due() < due_by; });
+      const auto next = state_->next_task();
+      wait_until(state_->changed, lock, shutdown, next,
+                 [&] { return state_->has_task() || state_->next_task() < next; });
       if (shutdown.stop_requested()) break;
       // What is held comes first: a claim that is let go ends by itself, one that is lost is
       // encoded twice.
       const auto now = Clock::now();
+      state_->release_ripe(now);
       if (const auto due = state_->due(now); due != state_->held.end()) {
         renew(lock, due, shutdown);
       } else {
         release_next(lock, now, shutdown);
       }
     }
+    state_->release_ripe(Clock::time_point::max());
     const auto end = Clock::now() + std::min<Clock::duration>(last_words, state_->timeout);
     while (!state_->releasing.empty() && Clock::now() < end) release_one(lock, end, {});
   }
@@ -190,7 +219,7 @@ class ClaimUpkeep final : public LaneCall {
 
   // It may have been let go meanwhile.
   void note_renewal(std::uint64_t id, Clock::time_point start) {
-    for (auto* list : {&state_->held, &state_->releasing}) {
+    for (auto* list : {&state_->held, &state_->lingering, &state_->releasing}) {
       for (ClaimState::Held& one : *list) {
         if (one.id == id) one.valid_until = start + state_->ttl;
       }
@@ -215,25 +244,37 @@ ClaimHold ClaimKeeper::hold(Claimed claimed) {
   std::lock_guard lock(state_->mutex);
   const std::uint64_t id = ++state_->last_id;
   const auto now = Clock::now();
-  state_->held.push_back({id, std::move(shared), now + state_->renewal_interval(),
-                          now + state_->ttl, ClaimOutcome::not_stored});
-  state_->changed.notify_all();
+  state_->held.push_back({id,
+                          std::move(shared),
+                          now + state_->renewal_interval(),
+                          now + state_->ttl,
+                          {},
+                          ClaimOutcome::not_stored});
+  // The thread is up in time for those before, and then sees this one, which is due later.
+  if (state_->held.size() == 1) state_->changed.notify_all();
   return {state_, id, tier};
 }
 
 void ClaimKeeper::let_go(const std::function<bool(const Claimed&)>& which) {
   std::lock_guard lock(state_->mutex);
-  for (auto one = state_->held.begin(); one != state_->held.end();) {
-    const auto next = std::next(one);
-    if (which(*one->claimed)) state_->release(one);
-    one = next;
+  for (auto* list : {&state_->held, &state_->lingering}) {
+    for (auto one = list->begin(); one != list->end();) {
+      const auto next = std::next(one);
+      if (which(*one->claimed)) state_->release(*list, one);
+      one = next;
+    }
   }
   state_->changed.notify_all();
 }
 
 bool ClaimKeeper::wait_idle(Clock::time_point deadline) {
   std::unique_lock lock(state_->mutex);
-  return state_->changed.wait_until(lock, deadline, [this] { return state_->is_idle(); });
+  ++state_->hurried;
+  state_->changed.notify_all();
+  const bool is_idle =
+      state_->changed.wait_until(lock, deadline, [this] { return state_->is_idle(); });
+  --state_->hurried;
+  return is_idle;
 }
 
 std::uint64_t ClaimKeeper::lost() const {

@@ -1,9 +1,9 @@
 // ClaimKeeper: the claims that this controller holds: renewed until they are let go, then released.
 //
 // A ClaimHold is one of them. Whoever has it owes the cluster a put; when the last step of that has
-// ended, or cannot come any more, the hold is destroyed, and the keeper's thread tells the store.
-// Holds may outlive the keeper (with calls that hang): they then do nothing, and the claim's ttl
-// ends it.
+// ended, or cannot come any more, the hold is destroyed, and the keeper's thread tells the store:
+// at once, or of a stored value within a hundredth of the claim's ttl, together with others. Holds
+// may outlive the keeper (with calls that hang): they then do nothing, and the claim's ttl ends it.
 #pragma once
 
 #include <chrono>

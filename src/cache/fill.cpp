@@ -130,6 +130,7 @@ void EmbeddingCacheController::Impl::put_with_aliases(Entry& entry) {
   EntryTable::Shard& shard = core->table().shard_of(entry.key);
   std::lock_guard lock(shard.mutex);
   if (entry.is_gone()) return;
+  const auto together = tiers.gather_puts();
   tiers.put(value, tiers.count());
   for (const EmbeddingKey& alias : entry.alias_keys()) {
     tiers.put(alias_value_of(alias, pin), tiers.count());
@@ -189,6 +190,7 @@ EntryPin FillTicket::State::publish(EntryPin entry) {
       return serve(std::move(twin));
     }
   }
+  const auto together = impl.tiers.gather_puts();  // the value, and the alias that leads to it
   const bool is_due = !impl.tiers.empty() && impl.is_put_due(*entry);
   const auto value = is_due ? put_value_of(*impl.core, entry) : nullptr;
   bool is_put = false;

@@ -16,10 +16,14 @@ class LookupBudget {
   // `spent`: what earlier lookups of the item have used of it.
   LookupBudget(std::chrono::microseconds time, std::uint64_t min_bandwidth,
                Clock::time_point request_deadline, Clock::duration spent = {})
-      : start_(Clock::now()),
+      : time_(time),
+        start_(Clock::now()),
         deadline_(start_ + time - spent),
         bandwidth_(std::max<std::uint64_t>(1, min_bandwidth)),
         request_deadline_(request_deadline) {}
+
+  // The same time, from now on, for somebody who belongs to no request.
+  LookupBudget anew() const { return {time_, bandwidth_, Clock::time_point::max()}; }
 
   void allow_for(std::uint64_t bytes) {
     deadline_ += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(
@@ -33,6 +37,7 @@ class LookupBudget {
   Clock::duration spent() const { return Clock::now() - start_; }
 
  private:
+  std::chrono::microseconds time_;
   Clock::time_point start_;
   Clock::time_point deadline_;
   std::uint64_t bandwidth_;

@@ -64,15 +64,15 @@ std::shared_ptr<PutValue> alias_value_of(const EmbeddingKey& alias, const EntryP
 
 // --- the queue ---
 
-struct PutQueue::State {
-  struct Job {
-    std::shared_ptr<PutValue> value;
-    std::uint64_t bytes = 0;
-    bool revoked = false;  // guarded by the mutex
-    ClaimHold claim;
-    Clock::time_point due;  // while it waits
-  };
+struct PutQueue::Job {
+  std::shared_ptr<PutValue> value;
+  std::uint64_t bytes = 0;
+  bool revoked = false;  // guarded by the mutex
+  ClaimHold claim;
+  Clock::time_point due;  // while it waits
+};
 
+struct PutQueue::State {
   State(std::shared_ptr<CacheCore> shared_core, std::shared_ptr<Tier> shared_tier,
         const Options& given)
       : core(std::move(shared_core)), tier(std::move(shared_tier)), options(given) {}
@@ -84,15 +84,17 @@ struct PutQueue::State {
   mutable std::mutex mutex;
   std::condition_variable ended;      // a running job did
   std::condition_variable_any waits;  // a job does, the first or one too many
-  std::deque<Job> waiting;            // in order of their due times
+  Jobs waiting;                       // in order of their due times
   std::uint64_t waiting_bytes = 0;
-  std::deque<Job> queued;
-  std::list<Job> running;
+  Jobs queued;
+  int gathering = 0;     // how many do
+  bool is_owed = false;  // a call for what was queued meanwhile
+  Jobs running;
   std::uint64_t queued_bytes = 0;
   std::uint64_t dropped = 0;
   std::uint64_t skipped = 0;
 
-  using Batch = std::vector<std::list<Job>::iterator>;
+  using Batch = std::vector<Jobs::iterator>;
 
   Batch take_batch() {
     std::lock_guard lock(mutex);
@@ -101,21 +103,20 @@ struct PutQueue::State {
     while (!queued.empty() && batch.size() < put_batch_keys && bytes < put_batch_bytes) {
       bytes += queued.front().bytes;
       queued_bytes -= queued.front().bytes;
-      running.push_back(std::move(queued.front()));
-      queued.pop_front();
+      running.splice(running.end(), queued, queued.begin());
       batch.push_back(std::prev(running.end()));
     }
     return batch;
   }
 
   void finish(const Batch& batch) {
-    std::list<Job> over;  // what jobs own takes other locks on its way back
+    Jobs over;  // what jobs own takes other locks on its way back
     std::lock_guard lock(mutex);
     for (const auto job : batch) over.splice(over.end(), running, job);
     ended.notify_all();
   }
 
-  bool is_revoked(std::list<Job>::iterator job) const {
+  bool is_revoked(Jobs::iterator job) const {
     std::lock_guard lock(mutex);
     return job->revoked;
   }
@@ -129,8 +130,8 @@ struct PutQueue::State {
   }
 
   // The following are called under the mutex.
-  void queue(Job& job) {
-    queued.push_back(std::move(job));
+  void queue(Jobs& first_of) {
+    queued.splice(queued.end(), first_of, first_of.begin());
     queued_bytes += queued.back().bytes;
   }
   bool fits(std::uint64_t bytes) const {
@@ -157,18 +158,19 @@ class PutQueue::Call final : public LaneCall {
   explicit Call(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
   void run(const std::stop_token& shutdown) noexcept override {
-    const State::Batch batch = state_->take_batch();
-    if (batch.empty()) return;  // an earlier call took it along
-    try {
-      put(batch, shutdown);
-    } catch (...) {  // out of memory
-      state_->count_dropped(batch.size());
+    // Nothing is left when an earlier call took it along; more than a batch, when it was gathered.
+    for (auto batch = state_->take_batch(); !batch.empty(); batch = state_->take_batch()) {
+      try {
+        put(batch, shutdown);
+      } catch (...) {  // out of memory
+        state_->count_dropped(batch.size());
+      }
+      state_->finish(batch);
     }
-    state_->finish(batch);
   }
 
  private:
-  using JobPlace = std::list<State::Job>::iterator;
+  using JobPlace = Jobs::iterator;
 
   // What lies in the arena for one value, while the store reads it.
   struct Outgoing {
@@ -180,7 +182,8 @@ class PutQueue::Call final : public LaneCall {
   };
 
   void put(const State::Batch& batch, const std::stop_token& shutdown) {
-    const bool admitted = state_->tier->admit(Tier::Direction::writes);
+    const bool admitted =
+        state_->tier->admit(Tier::Direction::writes) != Breaker::Admission::refused;
     StoreContext context;
     context.deadline = Clock::now() + state_->options.timeout;
     context.cancel = shutdown;
@@ -342,27 +345,60 @@ PutQueue::PutQueue(std::shared_ptr<CacheCore> core, std::shared_ptr<Tier> tier,
 
 void PutQueue::add(std::shared_ptr<PutValue> value, ClaimHold claim) {
   const std::uint64_t bytes = value->header.value_bytes();
-  State::Job job{std::move(value), bytes, false, std::move(claim), {}};
-  std::deque<State::Job> given_up;  // freed after the lock
+  Jobs one;
+  one.push_back({std::move(value), bytes, false, std::move(claim), {}});
+  Jobs given_up;  // freed after the lock
   std::lock_guard lock(state_->mutex);
   if (!state_->fits(bytes)) {
     ++state_->dropped;
     return;
   }
   // Staging is for what passes through: with what waits in it, nothing could be read any more.
-  if (delayer_.joinable() && job.value->staged_bytes == 0) {
-    job.due = Clock::now() + state_->options.delay;
+  if (delayer_.joinable() && one.front().value->staged_bytes == 0) {
+    one.front().due = Clock::now() + state_->options.delay;
     state_->waiting_bytes += bytes;
-    state_->waiting.push_back(std::move(job));
+    state_->waiting.splice(state_->waiting.end(), one);
     state_->waits.notify_all();
     return;
   }
-  state_->queue(job);
-  if (submit_call()) return;
-  // Every thread is stuck: what waits would only keep pages pinned.
+  state_->queue(one);
+  if (state_->gathering > 0) {
+    state_->is_owed = true;
+  } else {
+    given_up = send_queued();
+  }
+}
+
+// When every thread is stuck, what waits would only keep pages pinned.
+PutQueue::Jobs PutQueue::send_queued() noexcept {
+  state_->is_owed = false;
+  Jobs given_up;
+  if (submit_call()) return given_up;
   given_up.swap(state_->queued);
   state_->queued_bytes = 0;
   state_->dropped += given_up.size();
+  return given_up;
+}
+
+void PutQueue::begin_gathering() {
+  std::lock_guard lock(state_->mutex);
+  ++state_->gathering;
+}
+
+// Others may still gather: what they have queued so far goes along, lest all wait for a moment in
+// which nobody does.
+void PutQueue::end_gathering() noexcept {
+  {
+    std::lock_guard lock(state_->mutex);
+    --state_->gathering;
+  }
+  send_owed();
+}
+
+void PutQueue::send_owed() noexcept {
+  Jobs given_up;  // freed after the lock
+  std::lock_guard lock(state_->mutex);
+  if (state_->is_owed) given_up = send_queued();
 }
 
 bool PutQueue::submit_call() noexcept {
@@ -375,18 +411,12 @@ bool PutQueue::submit_call() noexcept {
 
 template <typename Enough>
 void PutQueue::send_waiting(Enough enough) {
-  std::deque<State::Job> given_up;  // freed after the lock
+  Jobs given_up;  // freed after the lock
   std::lock_guard lock(state_->mutex);
   while (!state_->waiting.empty() && !enough()) {
-    State::Job job = std::move(state_->waiting.front());
-    state_->waiting.pop_front();
-    state_->waiting_bytes -= job.bytes;
-    state_->queue(job);
-    if (submit_call()) continue;
-    state_->dropped += state_->queued.size();
-    std::ranges::move(state_->queued, std::back_inserter(given_up));
-    state_->queued.clear();
-    state_->queued_bytes = 0;
+    state_->waiting_bytes -= state_->waiting.front().bytes;
+    state_->queue(state_->waiting);
+    given_up.splice(given_up.end(), send_queued());
   }
 }
 
@@ -414,37 +444,37 @@ void PutQueue::delay(const std::stop_token& stop) {
 
 bool PutQueue::wait_idle(Clock::time_point deadline) {
   send_waiting([] { return false; });
+  send_owed();
   return lane_.wait_idle(deadline);
 }
 
 bool PutQueue::shut_down(Clock::time_point bound) {
   delayer_ = {};
-  std::deque<State::Job> never_sent;  // freed after the lock
+  Jobs never_sent;  // freed after the lock
   {
     std::lock_guard lock(state_->mutex);
-    never_sent.swap(state_->waiting);
+    never_sent.splice(never_sent.end(), state_->waiting);
     state_->waiting_bytes = 0;
-    never_sent.insert(never_sent.end(), std::make_move_iterator(state_->queued.begin()),
-                      std::make_move_iterator(state_->queued.end()));
-    state_->queued.clear();
+    never_sent.splice(never_sent.end(), state_->queued);
     state_->queued_bytes = 0;
   }
   return lane_.shut_down(bound);
 }
 
 void PutQueue::revoke(const std::function<bool(const PutValue&)>& which) {
-  std::deque<State::Job> forgotten;
-  const auto forget = [&](std::deque<State::Job>& jobs, std::uint64_t& bytes) {
-    const auto first = std::stable_partition(
-        jobs.begin(), jobs.end(), [&](const State::Job& job) { return !which(*job.value); });
-    for (auto job = first; job != jobs.end(); ++job) {
-      bytes -= job->bytes;
-      forgotten.push_back(std::move(*job));
+  Jobs forgotten;
+  const auto forget = [&](Jobs& jobs, std::uint64_t& bytes) {
+    for (auto job = jobs.begin(); job != jobs.end();) {
+      const auto next = std::next(job);
+      if (which(*job->value)) {
+        bytes -= job->bytes;
+        forgotten.splice(forgotten.end(), jobs, job);
+      }
+      job = next;
     }
-    jobs.erase(first, jobs.end());
   };
   std::lock_guard lock(state_->mutex);
-  for (State::Job& job : state_->running) job.revoked = job.revoked || which(*job.value);
+  for (Job& job : state_->running) job.revoked = job.revoked || which(*job.value);
   forget(state_->waiting, state_->waiting_bytes);
   forget(state_->queued, state_->queued_bytes);
 }
@@ -453,8 +483,7 @@ bool PutQueue::wait_gone(const std::function<bool(const PutValue&)>& which,
                          Clock::time_point deadline) {
   std::unique_lock lock(state_->mutex);
   return state_->ended.wait_until(lock, deadline, [&] {
-    return std::ranges::none_of(state_->running,
-                                [&](const State::Job& job) { return which(*job.value); });
+    return std::ranges::none_of(state_->running, [&](const Job& job) { return which(*job.value); });
   });
 }
 

@@ -14,7 +14,6 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <functional>
 #include <list>
 #include <memory>
@@ -22,6 +21,7 @@
 #include <optional>
 #include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "cache/cache_core.h"
@@ -66,6 +66,21 @@ class PutQueue {
 
   // `claim`: of this value in this tier, if there is one; it is let go when the put has ended.
   void add(std::shared_ptr<PutValue> value, ClaimHold claim = {});
+
+  // While somebody gathers, what is added is queued and not sent; he then sends all there is, by
+  // one call and one waking of a thread. For moments.
+  class Gathering {
+   public:
+    explicit Gathering(PutQueue& queue) : queue_(&queue) { queue.begin_gathering(); }
+    Gathering(Gathering&& other) noexcept : queue_(std::exchange(other.queue_, nullptr)) {}
+    Gathering& operator=(Gathering&&) = delete;
+    ~Gathering() {
+      if (queue_ != nullptr) queue_->end_gathering();
+    }
+
+   private:
+    PutQueue* queue_;
+  };
   void revoke(const std::function<bool(const PutValue&)>& which);
   // True when no job that `which` names is under way any more.
   bool wait_gone(const std::function<bool(const PutValue&)>& which, Clock::time_point deadline);
@@ -81,8 +96,15 @@ class PutQueue {
 
  private:
   struct State;
+  struct Job;
+  using Jobs = std::list<Job>;
   class Call;
   bool submit_call() noexcept;
+  // Under the mutex. What was queued in vain, to be freed after it.
+  Jobs send_queued() noexcept;
+  void begin_gathering();
+  void end_gathering() noexcept;
+  void send_owed() noexcept;
   // The oldest that wait go to the lane, until `enough()`, which is asked under the mutex.
   template <typename Enough>
   void send_waiting(Enough enough);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "cache/store_trial.h"
+
 namespace vitrove {
 namespace {
 
@@ -23,6 +25,11 @@ Plausible judge_size(const WantedValue& wanted, std::uint64_t payload) {
   const bool too_long = expected.rows && payload > least + max_side_bytes;
   if (row_bytes > 0 && payload >= least && !too_long) return Plausible::embedding;
   return payload <= max_alias_payload ? Plausible::alias : Plausible::neither;
+}
+
+void reject(CacheCore& core, Tier& tier, const EmbeddingKey& key, Reject reason) {
+  core.count_reject(reason);
+  tier.mark_bad(key, Tier::Bad::not_believed);
 }
 
 // Faults that are about one key may mean that its value there is spoilt; the others say nothing.
@@ -62,11 +69,28 @@ void StoreLoader::load(std::span<LoadItem> items, LookupBudget& budget,
       if (item.found || item.first_tier > number) continue;
       if (!read.tier->is_avoided(item.wanted.key)) tour.asked.push_back(i);
     }
-    if (tour.asked.empty() || !read.tier->admit(Tier::Direction::reads)) continue;
+    if (tour.asked.empty()) continue;
+    const auto admission = read.tier->admit(Tier::Direction::reads);
+    if (admission == Breaker::Admission::refused) continue;
+    if (admission == Breaker::Admission::trial) {
+      begin_trial(tour);
+      continue;
+    }
     visit(tour);
     if (tour.answered || tour.faulted) {
       read.tier->report(Tier::Direction::reads, !tour.answered);
     }
+  }
+}
+
+void StoreLoader::begin_trial(const Visit& tour) {
+  std::vector<WantedValue> wanted;
+  wanted.reserve(tour.asked.size());
+  for (const std::size_t i : tour.asked) wanted.push_back(tour.items[i].wanted);
+  auto trial = std::make_shared<StoreTrial>(core_, tour.site.tier, std::move(wanted),
+                                            tour.site.trace_id, tour.budget);
+  if (tour.lane.submit(std::move(trial)) == Lane::Submitted::stuck) {
+    tour.tier.report(Tier::Direction::reads, true);
   }
 }
 
@@ -107,37 +131,12 @@ std::vector<GetCall::Item> StoreLoader::land(Visit& tour, std::span<const StoreR
     if (sizes[i].status == StoreStatus::absent) ++tour.items[tour.asked[i]].absent;
     if (!sizes[i].ok()) continue;
     const WantedValue& wanted = tour.items[tour.asked[i]].wanted;
-    auto landing = find_landing(wanted, sizes[i].size, tour.tier);
+    auto landing = find_landing(*core_, tour.tier, wanted, sizes[i].size);
     if (!landing) continue;
     values.push_back({wanted, std::move(*landing)});
     landed.push_back(tour.asked[i]);
   }
   return values;
-}
-
-std::optional<Landing> StoreLoader::find_landing(const WantedValue& wanted,
-                                                 std::uint64_t value_bytes, Tier& tier) {
-  if (value_bytes < value_header_size) {
-    reject(tier, wanted.key, Reject::truncated);
-    return std::nullopt;
-  }
-  const std::uint64_t payload = value_bytes - value_header_size;
-  const Plausible plausible = judge_size(wanted, payload);
-  if (plausible == Plausible::neither) {
-    reject(tier, wanted.key, Reject::size);
-    return std::nullopt;
-  }
-  if (plausible == Plausible::embedding) {
-    // Without an expectation the runs are cut by pages, and cut anew when the rows are known.
-    const std::uint64_t row_bytes =
-        wanted.expected ? std::uint64_t{wanted.expected->dim} * element_size(wanted.expected->dtype)
-                        : std::min(payload, core_->pool().page_bytes());
-    const auto modality = wanted.expected ? std::optional(wanted.expected->modality) : std::nullopt;
-    if (auto landing = Landing::in_pages(*core_, payload, row_bytes, modality)) return landing;
-  }
-  auto landing = Landing::in_staging(*core_, payload);
-  if (!landing) tier.gets().record_faults(1, "no_room");
-  return landing;
 }
 
 void StoreLoader::fetch(Visit& tour, std::vector<GetCall::Item> values,
@@ -195,7 +194,7 @@ void StoreLoader::take_in(Visit& tour, GetCall& call, std::span<const std::size_
       // Whoever asks by key alone may ask for what is another tenant's; nothing is wrong with it.
       const Reject reason = call.values()[i].reject;
       if (item.wanted.expected || reason != Reject::tenant) {
-        reject(tour.tier, item.wanted.key, reason);
+        reject(*core_, tour.tier, item.wanted.key, reason);
       }
       continue;
     }
@@ -205,11 +204,6 @@ void StoreLoader::take_in(Visit& tour, GetCall& call, std::span<const std::size_
                   {std::move(call.values()[i]), std::move(*call.landings()[i]), tour.number});
     call.landings()[i].reset();
   }
-}
-
-void StoreLoader::reject(Tier& tier, const EmbeddingKey& key, Reject reason) {
-  core_->count_reject(reason);
-  tier.mark_bad(key, Tier::Bad::not_believed);
 }
 
 bool StoreLoader::submit(Visit& tour, const std::shared_ptr<StoreCall>& call, OpStats& stats) {
@@ -231,6 +225,31 @@ void StoreLoader::give_up(Visit& tour, const std::shared_ptr<StoreCall>& call) {
   call->abandon(never_started ? "not_started" : "timeout");
   // A call that waited for a lane thread, or whose bytes still move, does not speak against it.
   if (!never_started && !call->moved_since(now - patience_)) tour.faulted = true;
+}
+
+std::optional<Landing> find_landing(CacheCore& core, Tier& tier, const WantedValue& wanted,
+                                    std::uint64_t value_bytes) {
+  if (value_bytes < value_header_size) {
+    reject(core, tier, wanted.key, Reject::truncated);
+    return std::nullopt;
+  }
+  const std::uint64_t payload = value_bytes - value_header_size;
+  const Plausible plausible = judge_size(wanted, payload);
+  if (plausible == Plausible::neither) {
+    reject(core, tier, wanted.key, Reject::size);
+    return std::nullopt;
+  }
+  if (plausible == Plausible::embedding) {
+    // Without an expectation the runs are cut by pages, and cut anew when the rows are known.
+    const std::uint64_t row_bytes =
+        wanted.expected ? std::uint64_t{wanted.expected->dim} * element_size(wanted.expected->dtype)
+                        : std::min(payload, core.pool().page_bytes());
+    const auto modality = wanted.expected ? std::optional(wanted.expected->modality) : std::nullopt;
+    if (auto landing = Landing::in_pages(core, payload, row_bytes, modality)) return landing;
+  }
+  auto landing = Landing::in_staging(core, payload);
+  if (!landing) tier.gets().record_faults(1, "no_room");
+  return landing;
 }
 
 EntryPin adopt(CacheCore& core, LoadedValue loaded) {

@@ -2,8 +2,9 @@
 //
 // A tier is visited at most once a load: one existence call for all keys gives the sizes, then the
 // gets go in batches of a few MiB, so that they use several lane threads and one slow value delays
-// few neighbours. Whatever goes wrong with a key makes it a key for the next tier, and in the end a
-// miss; whatever is not back in time stays with its call.
+// few neighbours. A store that its breaker keeps everybody away from is not visited; when a trial
+// is due, one is begun and not waited for (store_trial.h). Whatever goes wrong with a key makes it
+// a key for the next tier, and in the end a miss; whatever is not back in time stays with its call.
 #pragma once
 
 #include <functional>
@@ -53,15 +54,13 @@ class StoreLoader {
  private:
   struct Visit;
   void visit(Visit& visit);
+  void begin_trial(const Visit& visit);
   std::vector<StoreResult> ask_sizes(Visit& visit, bool& answered);
   std::vector<GetCall::Item> land(Visit& visit, std::span<const StoreResult> sizes,
                                   std::vector<std::size_t>& landed);
-  std::optional<Landing> find_landing(const WantedValue& wanted, std::uint64_t value_bytes,
-                                      Tier& tier);
   void fetch(Visit& visit, std::vector<GetCall::Item> values,
              const std::vector<std::size_t>& landed);
   void take_in(Visit& visit, GetCall& call, std::span<const std::size_t> items);
-  void reject(Tier& tier, const EmbeddingKey& key, Reject reason);
   // What it says about the store that a call did not come back while somebody waited.
   void give_up(Visit& visit, const std::shared_ptr<StoreCall>& call);
   bool submit(Visit& visit, const std::shared_ptr<StoreCall>& call, OpStats& stats);
@@ -70,6 +69,11 @@ class StoreLoader {
   const std::span<ReadTier> tiers_;
   const std::chrono::microseconds patience_;
 };
+
+// Where a value of so many bytes is read to. Nothing when there is no room, which counts as a fault
+// of the get, or when it cannot be what is wanted: then it is rejected.
+std::optional<Landing> find_landing(CacheCore& core, Tier& tier, const WantedValue& wanted,
+                                    std::uint64_t value_bytes);
 
 // A private entry out of a loaded value: over its pages where they fit its rows, else on the heap.
 EntryPin adopt(CacheCore& core, LoadedValue loaded);

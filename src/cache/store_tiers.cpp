@@ -49,6 +49,13 @@ void StoreTiers::put(const std::shared_ptr<PutValue>& value, std::size_t tiers, 
   }
 }
 
+std::vector<PutQueue::Gathering> StoreTiers::gather_puts() {
+  std::vector<PutQueue::Gathering> gatherings;
+  gatherings.reserve(puts_.size());
+  for (const auto& queue : puts_) gatherings.emplace_back(*queue);
+  return gatherings;
+}
+
 void StoreTiers::revoke(const std::function<bool(const PutValue&)>& which) {
   for (const auto& queue : puts_) queue->revoke(which);
 }

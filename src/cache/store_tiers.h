@@ -26,6 +26,8 @@ class StoreTiers {
   // To the nearest `tiers`. A claim goes with the put of its tier. Leaf locks only: called under a
   // shard's lock.
   void put(const std::shared_ptr<PutValue>& value, std::size_t tiers, ClaimHold claim = {});
+  // Puts until it is destroyed go together.
+  std::vector<PutQueue::Gathering> gather_puts();
   void revoke(const std::function<bool(const PutValue&)>& which);
 
   bool wait_for_puts(Clock::time_point deadline);

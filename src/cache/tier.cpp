@@ -115,7 +115,9 @@ bool Tier::is_paused(Direction direction) const {
   return (direction == Direction::reads ? read_breaker_ : write_breaker_).is_open();
 }
 
-bool Tier::admit(Direction direction) { return breaker(direction).admit(Clock::now()); }
+Breaker::Admission Tier::admit(Direction direction) {
+  return breaker(direction).admit(Clock::now());
+}
 
 void Tier::report(Direction direction, bool fault) {
   const char* const what = direction == Direction::reads ? "reads from" : "writes to";

@@ -62,7 +62,7 @@ class Tier {
                    const StoreContext& context);
 
   // Whether the breaker lets a visit through; who is let through reports the verdict.
-  bool admit(Direction direction);
+  Breaker::Admission admit(Direction direction);
   // Whether it would be let through now, without being so.
   bool is_paused(Direction direction) const;
   void report(Direction direction, bool fault);

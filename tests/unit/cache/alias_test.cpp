@@ -66,6 +66,13 @@ TEST_F(Aliases, ATwinFindsTheEmbeddingInThePool) {
   EXPECT_TRUE(is_alias_of(*store_, b_.key(), a_.key()));
 }
 
+TEST_F(Aliases, TheValueAndTheAliasThatLeadsToItArePutByOneCall) {
+  encode_first("a");
+  EXPECT_EQ(store_->calls(StoreOp::put), 1U);
+  EXPECT_EQ(exists(*store_, a_.key()).status, StoreStatus::ok);
+  EXPECT_TRUE(is_alias_of(*store_, features("x"), a_.key()));
+}
+
 TEST_F(Aliases, ATwinsContentKeyIsFollowedThroughTheStore) {
   encode_first("a");
   {

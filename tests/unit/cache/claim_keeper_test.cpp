@@ -137,5 +137,57 @@ TEST_F(Keeper, CountsWhatTurnsOutToBeAnothersWhenItIsReleased) {
   EXPECT_EQ(keeper.unreleased(), 0U);
 }
 
+void let_go_stored(ClaimHold held) {
+  held.was_stored();
+  held.let_go();
+}
+
+TEST_F(Keeper, ReleasesClaimsOfStoredValuesTogether) {
+  store_->gate().open();
+  ClaimKeeper keeper(1h, patience);
+  for (int number = 1; number < 4; ++number) let_go_stored(hold(keeper, number));
+  hold(keeper, 4).let_go();
+  ASSERT_TRUE(eventually([&] { return !store_->calls().empty(); }));
+  EXPECT_EQ(store_->calls(), "r") << "somebody may wait for a value that does not come";
+  EXPECT_TRUE(keeper.wait_idle(Clock::now() + patience)) << "who waits is not kept waiting";
+  EXPECT_EQ(store_->calls(), "rrrr");
+}
+
+TEST_F(Keeper, ReleasesThemByItselfToo) {
+  store_->gate().open();
+  ClaimKeeper keeper(1s, patience);
+  let_go_stored(hold(keeper, 1));
+  EXPECT_TRUE(eventually([&] { return store_->calls() == "r"; }));
+}
+
+TEST_F(Keeper, AFlushReleasesThemAtOnce) {
+  store_->gate().open();
+  ClaimKeeper keeper(1h, patience);
+  let_go_stored(hold(keeper, 1));
+  let_go_stored(hold(keeper, 2));
+  keeper.let_go([](const ClaimKeeper::Claimed& one) { return one.key == picture(1).key(); });
+  EXPECT_TRUE(eventually([&] { return store_->calls() == "r"; }));
+}
+
+TEST_F(Keeper, ReleasesThemAtTheEnd) {
+  store_->gate().open();
+  {
+    ClaimKeeper keeper(1h, patience);
+    hold(keeper, 1).let_go();
+    ASSERT_TRUE(eventually([&] { return store_->calls() == "r"; })) << "its thread is at work";
+    let_go_stored(hold(keeper, 2));
+  }
+  EXPECT_EQ(store_->calls(), "rr");
+}
+
+TEST_F(Keeper, RenewsWhatWasHeldWhileItHeldOthers) {
+  ClaimKeeper keeper(300ms, patience);
+  std::optional<ClaimHold> first = hold(keeper, 1);
+  const ClaimHold second = hold(keeper, 2);
+  let_go_stored(*std::exchange(first, std::nullopt));
+  store_->gate().open();
+  EXPECT_TRUE(eventually([&] { return store_->calls().find('n') != std::string::npos; }));
+}
+
 }  // namespace
 }  // namespace vitrove::testing

@@ -106,6 +106,83 @@ TEST_F(Overdue, AnOpenBreakerAsksNothing) {
   EXPECT_FALSE(controller.stats().stores[0].put_breaker_open);
 }
 
+// Its breaker is open, and trials are due nearly all the time.
+class Paused : public Overdue {
+ protected:
+  static ControllerOptions options() {
+    auto options = small_pool(64);
+    options.breaker_faults = 1;
+    options.breaker_pause = 1ms;
+    return options;
+  }
+  void pause() {
+    store_->add({.op = StoreOp::exist, .status = StoreStatus::unavailable, .times = 1});
+    EXPECT_EQ(serve_one(controller_, picture(0)).source, Source::encoded);
+    ASSERT_TRUE(is_paused());
+  }
+  bool is_paused() const { return controller_.stats().stores[0].breaker_open; }
+  // Requests go on; what they ask for is nowhere.
+  bool serve_until(const std::function<bool()>& reached) {
+    return eventually([&] {
+      EXPECT_EQ(serve_one(controller_, picture(next_++)).source, Source::encoded);
+      return reached();
+    });
+  }
+
+  EmbeddingCacheController controller_{options(), {store_}};
+  int next_ = 1;
+};
+
+TEST_F(Paused, NobodyWaitsForTheTrial) {
+  pause();
+  hold(StoreOp::exist);
+  // Whoever waited would do so for the whole budget, and then without an answer.
+  EXPECT_TRUE(serve_until([&] { return store_->gate().wait_for_waiting(1, 0s); }));
+  EXPECT_GE(controller_.stats().stores[0].get.pending, 1U) << "it hangs, and nobody with it";
+  store_->heal();
+  EXPECT_TRUE(serve_until([&] { return !is_paused(); })) << "the trial's verdict counts";
+  plant(store_->inner(), picture(-1));
+  EXPECT_EQ(serve_one(controller_, picture(-1)).source, Source::store);
+  controller_.check_invariants();
+}
+
+TEST_F(Paused, AStoreThatSaysHereAndCannotGiveStaysPaused) {
+  pause();
+  store_->add({.op = StoreOp::get, .status = StoreStatus::unavailable});
+  const auto ask_for_what_is_there = [&](const std::function<bool()>& reached) {
+    return eventually([&] {
+      const Picture item = picture(next_++);
+      plant(store_->inner(), item);
+      EXPECT_EQ(serve_one(controller_, item).source, Source::encoded);
+      return reached();
+    });
+  };
+  EXPECT_TRUE(ask_for_what_is_there([&] { return store_->calls(StoreOp::get) >= 3; }));
+  EXPECT_TRUE(is_paused());
+  store_->heal();
+  EXPECT_TRUE(serve_until([&] { return !is_paused(); }));
+  controller_.check_invariants();
+}
+
+TEST_F(Paused, ATrialThatComesBackLateIsAFault) {
+  auto options = this->options();
+  options.store_timeout = 20ms;
+  EmbeddingCacheController impatient_one(options, {store_});
+  store_->add({.op = StoreOp::exist, .status = StoreStatus::unavailable, .times = 1});
+  serve_one(impatient_one, picture(0));
+  hold(StoreOp::exist, 1);
+  store_->add({.op = StoreOp::exist, .status = StoreStatus::unavailable});
+  ASSERT_TRUE(eventually([&] {
+    serve_one(impatient_one, picture(next_++));
+    return store_->gate().wait_for_waiting(1, 0s);
+  }));
+  const auto overdue = Clock::now() + 20ms;
+  ASSERT_TRUE(eventually([&] { return Clock::now() > overdue; }));
+  store_->gate().open();  // and the one that was held has a proper answer, too late
+  ASSERT_TRUE(eventually([&] { return impatient_one.stats().stores[0].get.pending == 0; }));
+  EXPECT_TRUE(impatient_one.stats().stores[0].breaker_open);
+}
+
 TEST_F(Overdue, AbsentKeysAndOddSizesNeverOpenTheBreaker) {
   auto options = impatient();
   options.store_timeout = patience;

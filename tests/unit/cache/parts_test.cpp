@@ -240,6 +240,8 @@ TEST_F(Plan, AgreesWithTheAllocatorOnWhetherItHelps) {
 
 // --- the breaker ---
 
+using Admission = Breaker::Admission;
+
 TEST(Breakers, OpenAfterFaultsInARowAndLetOneTrialThrough) {
   Breaker breaker(3, 10s);
   const auto t = Clock::now();
@@ -248,27 +250,27 @@ TEST(Breakers, OpenAfterFaultsInARowAndLetOneTrialThrough) {
   EXPECT_FALSE(breaker.succeeded());
   EXPECT_FALSE(breaker.failed(t));
   EXPECT_FALSE(breaker.failed(t));
-  EXPECT_TRUE(breaker.admit(t));
+  EXPECT_EQ(breaker.admit(t), Admission::granted);
   EXPECT_TRUE(breaker.failed(t));  // three in a row
   EXPECT_TRUE(breaker.is_open());
-  EXPECT_FALSE(breaker.admit(t + 9s));
-  EXPECT_TRUE(breaker.admit(t + 10s));
-  EXPECT_FALSE(breaker.admit(t + 11s));  // one trial
+  EXPECT_EQ(breaker.admit(t + 9s), Admission::refused);
+  EXPECT_EQ(breaker.admit(t + 10s), Admission::trial);
+  EXPECT_EQ(breaker.admit(t + 11s), Admission::refused);  // one trial
   EXPECT_FALSE(breaker.failed(t + 12s));
-  EXPECT_FALSE(breaker.admit(t + 21s));
-  EXPECT_TRUE(breaker.admit(t + 22s));
+  EXPECT_EQ(breaker.admit(t + 21s), Admission::refused);
+  EXPECT_EQ(breaker.admit(t + 22s), Admission::trial);
   EXPECT_TRUE(breaker.succeeded());
   EXPECT_FALSE(breaker.is_open());
-  EXPECT_TRUE(breaker.admit(t + 22s));
+  EXPECT_EQ(breaker.admit(t + 22s), Admission::granted);
 }
 
 TEST(Breakers, ATrialThatNeverReportsIsFollowedByAnother) {
   Breaker breaker(1, 10s);
   const auto t = Clock::now();
   breaker.failed(t);
-  EXPECT_TRUE(breaker.admit(t + 10s));
-  EXPECT_FALSE(breaker.admit(t + 19s));
-  EXPECT_TRUE(breaker.admit(t + 20s));
+  EXPECT_EQ(breaker.admit(t + 10s), Admission::trial);
+  EXPECT_EQ(breaker.admit(t + 19s), Admission::refused);
+  EXPECT_EQ(breaker.admit(t + 20s), Admission::trial);
 }
 
 // --- verification ---
