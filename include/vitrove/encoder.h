@@ -68,6 +68,9 @@ struct EncoderOptions {
   // The ONNX Runtime library. Empty: the one that the environment variable
   // VITROVE_ONNXRUNTIME_LIBRARY names, else build/deps or lib beside the executable, else the
   // system's. Any version from 1.16.
+  // It is forbidden to report its use to its maker: ORT_DISABLE_TELEMETRY is set to 1 with the
+  // first encoder, unless it is set. A host with threads that call setenv() or getenv() sets it
+  // before.
   std::string onnxruntime_library;
 };
 

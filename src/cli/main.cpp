@@ -143,8 +143,7 @@ int report(int argc, char** argv, const Error& error) {
 }  // namespace vitrove::cli
 
 int main(int argc, char** argv) {
-  // ONNX Runtime would report its use to its maker and keep files for that in the home directory.
-  // Set before there is a second thread; whoever wants the reports sets it to 0.
+  // As encoders/onnx/ort_library.h does; here before there is a second thread.
   ::setenv("ORT_DISABLE_TELEMETRY", "1", 0);  // NOLINT(concurrency-mt-unsafe)
   try {
     // What is wrong is told by one line at the end; `serve` and `encode` set their own level.

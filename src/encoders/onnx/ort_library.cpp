@@ -100,7 +100,15 @@ void* search_library() {
       tried);
 }
 
+// A cache tells nobody outside what it is used for. The library makes files of its reports (a
+// device id, a database in the home directory) with its first environment, before its API can be
+// told to stop; whoever wants them sets the variable to 0.
+void forbid_reports() {
+  ::setenv("ORT_DISABLE_TELEMETRY", "1", 0);  // NOLINT(concurrency-mt-unsafe): see the header
+}
+
 void* find_library(const std::filesystem::path& path) {
+  forbid_reports();
   if (!path.empty()) return open_explicit(path, "the configuration");
   const auto named = environment(library_variable);
   if (named && !named->empty()) return open_explicit(*named, library_variable);
@@ -167,7 +175,7 @@ OrtLibrary::OrtLibrary(const std::filesystem::path& path)
                                         &env),
         "ONNX Runtime cannot start");
   env_ = OrtHandle<OrtEnv>(env, api().ReleaseEnv);
-  // A cache tells nobody outside what it is used for. A build without reports may say no.
+  // Of builds that do not know the variable. One without reports may say no.
   failure(api().DisableTelemetryEvents(env));
 }
 

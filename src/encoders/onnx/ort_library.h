@@ -6,6 +6,9 @@
 // A path that was given explicitly is the only one tried: silently taking another library would
 // hide the mistake.
 //
+// It is forbidden to report its use to its maker, by ORT_DISABLE_TELEMETRY=1 in the environment
+// unless that is set. A host with threads that call setenv() or getenv() sets it by itself, before.
+//
 // The C API only ever grows at its end, so a library older than our headers is asked for the API it
 // has, down to `oldest_ort_api`. Thread-safe.
 #pragma once

@@ -136,5 +136,21 @@ TEST(OrtLibrary, TheEnvironmentNamesTheLibraryUnlessTheConfigurationDoes) {
   EXPECT_NO_THROW(OrtLibrary library(""));
 }
 
+// The library decides once a process, so this is a process of its own.
+TEST(OrtLibraryDeathTest, LeavesNothingInTheHomeDirectory) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const TemporaryDirectory home;
+  EXPECT_EXIT(
+      {
+        ::unsetenv("ORT_DISABLE_TELEMETRY");  // NOLINT(concurrency-mt-unsafe)
+        for (const char* place : {"HOME", "XDG_CACHE_HOME", "TMPDIR"}) {
+          ::setenv(place, home.path().c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+        }
+        { const OrtLibrary library(onnxruntime_library()); }
+        std::_Exit(std::filesystem::is_empty(home.path()) ? 42 : 1);
+      },
+      ::testing::ExitedWithCode(42), "");
+}
+
 }  // namespace
 }  // namespace vitrove::test
