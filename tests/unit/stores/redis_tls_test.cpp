@@ -60,8 +60,10 @@ TEST_F(RedisTls, RefusesACertificateOfAnotherName) {
   RedisStoreOptions options = this->options();
   options.tls_name = "redis.example";
   EXPECT_THAT(complaint(options), HasSubstr("certificate refused"));
+  // Another spelling of the server's address, which stands in no certificate, and is known where
+  // "localhost" is not.
+  options.servers = {{"127.1", port_}};
   options.tls_name = "127.0.0.1";
-  options.servers = {{"localhost", port_}};
   EXPECT_EQ(exists(*make_redis_store(options), key_).status, StoreStatus::absent);
 }
 
