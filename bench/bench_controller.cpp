@@ -10,9 +10,10 @@
 //   --policy NAME         of --count-hits: the eviction policy; "none" runs the loop alone
 //
 // Keys come in random order, each thread in an order of its own. Both sides read the keys from one
-// contiguous list, so that fetching the key costs neither a cache miss. On both sides the next
-// lookup waits for the result of the last, as a caller does: without that the processor runs
-// several bare lookups at once, and shows a rate where a time is asked for.
+// contiguous list, so that fetching the key costs neither a cache miss. A request knows all its
+// keys beforehand, so no lookup waits for the result of the last, on neither side. `..._in_turn`
+// shows the time of one alone: there the processor cannot begin a lookup before it has the last
+// one's result.
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -55,10 +56,22 @@ ControllerOptions pool_of(std::uint64_t entries) {
   return options;
 }
 
+using Keys = std::vector<EmbeddingKey>;
+
+template <typename Find>
+void look_up(const Keys& order, std::uint64_t lookups, Find find) {
+  std::uint64_t sum = 0;
+  for (std::uint64_t i = 0, at = 0; i < lookups; ++i) {
+    sum += find(order[at]);
+    if (++at == order.size()) at = 0;
+  }
+  keep(sum);
+}
+
 // `find` answers something below 2^63, so that the sum below is the next place; the processor has
 // to wait for it all the same.
 template <typename Find>
-void look_up(const std::vector<EmbeddingKey>& order, std::uint64_t lookups, Find find) {
+void look_up_in_turn(const Keys& order, std::uint64_t lookups, Find find) {
   std::uint64_t at = 0;
   for (std::uint64_t i = 0; i < lookups; ++i) {
     at += 1 + (find(order[at]) >> 63);
@@ -85,28 +98,31 @@ class Cache {
     }
   }
 
-  const std::vector<EmbeddingKey>& keys() const { return keys_; }
+  const Keys& keys() const { return keys_; }
 
-  // Hits, all of them.
-  void hit(const std::vector<EmbeddingKey>& order, std::uint64_t lookups) {
-    look_up(order, lookups, [this](const EmbeddingKey& key) {
-      EmbeddingView view = controller_.try_get(key);
-      const auto address = reinterpret_cast<std::uintptr_t>(view.runs()[0].data());
-      view.release();
-      return static_cast<std::uint64_t>(address);
-    });
+  // Of an entry that is there.
+  std::uint64_t hit_one(const EmbeddingKey& key) {
+    EmbeddingView view = controller_.try_get(key);
+    const auto address = reinterpret_cast<std::uintptr_t>(view.runs()[0].data());
+    view.release();
+    return address;
+  }
+  void hit(const Keys& order, std::uint64_t lookups) {
+    look_up(order, lookups, [this](const EmbeddingKey& key) { return hit_one(key); });
+  }
+  void hit_in_turn(const Keys& order, std::uint64_t lookups) {
+    look_up_in_turn(order, lookups, [this](const EmbeddingKey& key) { return hit_one(key); });
   }
 
  private:
   EmbeddingCacheController controller_;
-  std::vector<EmbeddingKey> keys_;
+  Keys keys_;
 };
 
 // What a lookup costs at the very least: one probe, one comparison, nothing held.
 class FlatTable {
  public:
-  explicit FlatTable(const std::vector<EmbeddingKey>& keys)
-      : cells_(std::bit_ceil(keys.size() * 2)) {
+  explicit FlatTable(const Keys& keys) : cells_(std::bit_ceil(keys.size() * 2)) {
     for (std::uint64_t i = 0; i < keys.size(); ++i) {
       std::size_t at = place_of(keys[i]);
       while (cells_[at].value != 0) at = (at + 1) & (cells_.size() - 1);
@@ -133,12 +149,12 @@ class FlatTable {
   std::vector<Cell> cells_;
 };
 
-std::vector<EmbeddingKey> shuffled(std::vector<EmbeddingKey> keys, unsigned seed) {
+Keys shuffled(Keys keys, unsigned seed) {
   std::shuffle(keys.begin(), keys.end(), std::mt19937_64(seed));
   return keys;
 }
 
-std::uint64_t lookups_of(const std::vector<EmbeddingKey>& keys) {
+std::uint64_t lookups_of(const Keys& keys) {
   return std::max<std::uint64_t>(min_lookups, keys.size());
 }
 
@@ -163,8 +179,8 @@ std::optional<std::uint64_t> instructions_of(const std::function<void()>& body) 
 }
 
 // Million hits a second, with every thread on an order of its own.
-double throughput(Cache& cache, const std::vector<std::vector<EmbeddingKey>>& orders,
-                  std::size_t threads, std::uint64_t lookups) {
+double throughput(Cache& cache, const std::vector<Keys>& orders, std::size_t threads,
+                  std::uint64_t lookups) {
   std::atomic<std::size_t> ready = 0;
   std::atomic<bool> go = false;
   std::vector<std::jthread> workers;
@@ -194,15 +210,15 @@ void measure(Harness& harness, const std::string& size, std::uint64_t entries,
              const Promise& promise) {
   const std::string hit = "local_hit_" + size;
   const std::string map = hit + "_map";
+  const std::string in_turn = hit + "_in_turn";
   const std::string within = hit + "_absolute";
   const std::string instructions = hit + "_instructions";
   const std::string threads = hit + "_two_threads";
-  const std::vector<std::string> all{hit, map, within, instructions, threads};
+  const std::vector<std::string> all{hit, in_turn, map, within, instructions, threads};
   if (std::ranges::none_of(all, [&](const auto& name) { return harness.wants(name); })) return;
 
   Cache cache(entries);
-  const std::vector<std::vector<EmbeddingKey>> orders{shuffled(cache.keys(), 1),
-                                                      shuffled(cache.keys(), 2)};
+  const std::vector<Keys> orders{shuffled(cache.keys(), 1), shuffled(cache.keys(), 2)};
   const std::uint64_t lookups = lookups_of(cache.keys());
   const auto each = [&](const auto& body) {
     return processor_seconds_of(body) * 1e9 / static_cast<double>(lookups);
@@ -215,6 +231,15 @@ void measure(Harness& harness, const std::string& size, std::uint64_t entries,
     const FlatTable flat(cache.keys());
     harness.compare({hit, "ns", "bare flat table", promise.against_flat}, ours,
                     [&] { return bare([&](const EmbeddingKey& key) { return flat.find(key); }); });
+    harness.compare(
+        {in_turn, "ns", "bare flat table", promise.against_flat},
+        [&] { return each([&] { cache.hit_in_turn(orders[0], lookups); }); },
+        [&] {
+          return each([&] {
+            look_up_in_turn(orders[0], lookups,
+                            [&](const EmbeddingKey& key) { return flat.find(key); });
+          });
+        });
   }
   if (harness.wants(map)) {
     std::unordered_map<EmbeddingKey, std::uint64_t> table;

@@ -4,7 +4,8 @@
 Each program under bench/ measures both sides of its claims in one run and prints ratios. With
 --json every program prints one object a line: {"name", "unit", "ours", "other", "other_name",
 "ratio", "target", "ok"}. `stores` is all that is measured of Redis and Mooncake: the program
-bench_redis and the script bench_stores.py. `controller` gets SGLang's own controller to run beside.
+bench_redis and the script bench_stores.py. `controller` gets SGLang's own controller to run beside,
+and measures the pages under it as well (bench_allocator).
 """
 
 import argparse
@@ -25,7 +26,9 @@ def programs(build):
     found["stores"] = found.get("redis", []) + [
         [sys.executable, ROOT / "bench" / "bench_stores.py", "--vitrove", build / "vitrove"]]
     if "controller" in found:
-        found["controller"][0] += ["--sglang-python", ROOT / "build" / "sglang-venv" / "bin" / "python"]
+        sglang = ROOT / "build" / "sglang-venv" / "bin" / "python"
+        found["controller"] = [found["controller"][0] + ["--sglang-python", sglang]]
+        found["controller"] += found.get("allocator", [])
     return found
 
 
@@ -36,8 +39,8 @@ def set_up(name):
 
 
 def default_names(found):
-    """Nothing twice: `stores` holds `redis`."""
-    return [name for name in found if name != "redis"]
+    """Nothing twice: `stores` holds `redis`, and `controller` `allocator`."""
+    return [name for name in found if name not in ("redis", "allocator")]
 
 
 def main():
