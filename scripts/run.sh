@@ -53,7 +53,8 @@ usage: ./run COMMAND [OPTION...]
                     the cache under hits, misses, aborts, evictions, flushes and store faults for so
                     long (default: one minute); its promises are checked all the while
   lint [--quick|--fix]
-                    clang-format and clang-tidy; --quick as test --all does it, without the analyzer
+                    shellcheck, clang-format and clang-tidy; --quick as test --all does it, without
+                    the analyzer
   fuzz [SECONDS]    fuzz all targets for so many seconds together (default 600)
   setup [WHAT]      only install and fetch: build, sample, tests, check, all or bench
   clean             remove build/

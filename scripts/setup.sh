@@ -94,6 +94,7 @@ setup_build() {
     install_packages "${packages[@]}"
     link_redis_server
     "$SCRIPTS/fetch_onnxruntime.sh"
+    # shellcheck disable=SC2154  # setup_lib.sh has it
     rm -rf "$npm_config_cache"
 }
 

@@ -346,13 +346,13 @@ struct Totals {
 // What the stores have not taken, once all puts have ended or the time for them is over.
 struct Unstored {
   explicit Unstored(const ControllerStats& stats) : values(stats.puts_dropped) {
-    if (stats.puts_dropped > 0) reasons = ", dropped";
     for (const StoreStats& store : stats.stores) {
       const StoreOpStats& put = store.put;
       values += put.faults + put.cancelled + put.pending;
       if (put.cancelled + put.pending > 0) reasons += ", " + store.name + " out of time";
       for (const auto& [reason, count] : put.reasons) reasons += ", " + store.name + " " + reason;
     }
+    if (stats.puts_dropped > 0) reasons += ", dropped";
   }
   std::uint64_t values = 0;  // embeddings and aliases, for each store
   std::string reasons;       // ", NAME REASON" of each
