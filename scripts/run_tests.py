@@ -189,7 +189,7 @@ def run_consumer(tally, build):
 
 
 def run_all_checks(tally):
-    run_command(tally, "lint (shell, format, clang-tidy)", ["bash", "scripts/lint.sh", "--quick"], 3000)
+    run_command(tally, "lint", ["bash", "scripts/lint.sh", "--quick"], 3000)
     for preset, factor in (("asan", 4), ("tsan", 6)):
         if run_command(tally, f"build {preset}", ["./run", "build", preset], 3000):
             run_build_tests(tally, preset, ROOT / "build" / preset, SANITIZER_ENV, factor,
