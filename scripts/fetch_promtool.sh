@@ -23,7 +23,7 @@ say "taking promtool out of Debian's package prometheus"
 download() { (cd "$work" && apt-get -qq -o APT::Sandbox::User=root download prometheus); }
 as_root=()
 [ "$(id -u)" = 0 ] || as_root=(sudo)
-download 2>/dev/null || { "${as_root[@]}" apt-get -qq update && download; } ||
+download 2>/dev/null || { "${as_root[@]}" env -u TMPDIR apt-get -qq update && download; } ||
     die "apt-get could not fetch the package prometheus (its own words are above)"
 dpkg-deb --fsys-tarfile "$work"/prometheus_*.deb | tar -xf - -C "$work" ./usr/bin/promtool
 "$work/usr/bin/promtool" --version >/dev/null 2>&1 || die "the promtool of Debian's package does not run"

@@ -6,6 +6,9 @@
 #   --quick    the same without the analyzer, over units put together by dozens, so that what they
 #              all include is looked at once: minutes. A part of `./run test --all`
 #   --format   clang-format only
+#
+# All but --fix look at the shell scripts, too.
+#
 #   --fix      formats in place
 #
 # What was found clean and has not changed since (its own text, all project headers, the
@@ -20,6 +23,11 @@ if [ "$what" = --fix ]; then
   clang-format-16 -i "${sources[@]}"
   exit 0
 fi
+
+mapfile -t scripts < <(git ls-files run .ci/run '*.sh')
+echo "shellcheck: ${#scripts[@]} scripts"
+# SC2016 would have what is passed on to another shell expanded here.
+shellcheck --external-sources --source-path=SCRIPTDIR --exclude=SC2016 "${scripts[@]}"
 
 echo "clang-format: ${#sources[@]} files"
 clang-format-16 --dry-run --Werror "${sources[@]}"
@@ -38,7 +46,7 @@ stamp_of() {  # stamp_of FILE...
 todo=()
 if [ "$what" = --quick ]; then
   # Putting together means including sources.
-  database=build/tidy/together checks=-clang-analyzer-*,-bugprone-suspicious-include
+  database=build/tidy/together checks='-clang-analyzer-*,-bugprone-suspicious-include'
   configure $database -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=12
   mapfile -t units < <(build/venv/bin/python -c "
 import json, sys

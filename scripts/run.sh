@@ -19,6 +19,19 @@ has_ccache || export CCACHE_DIR=$root/build/.ccache CCACHE_MAXSIZE=${CCACHE_MAXS
 
 export PATH=$PATH:$root/build/bin  # redis-server, where the system has none
 
+# The library's telemetry would leave a device id in the home folder, whoever loads it.
+export ORT_DISABLE_TELEMETRY=1
+
+# Compilers, npm and tests leave things in the temporary folder: here they get one of their own, which
+# goes with the run. Its name is short, since the sockets of some tests lie in it.
+TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/vt.XXXXXX")
+export TMPDIR
+remove_temporary() {
+  # A folder that a killed test has locked keeps all but root out.
+  rm -rf "$TMPDIR" 2>/dev/null || { chmod -R u+rwx "$TMPDIR"; rm -rf "$TMPDIR"; } || true
+}
+trap remove_temporary EXIT
+
 say() { printf '\033[1m==> %s\033[0m\n' "$*"; }
 took() { printf '%d min %02d s' $((SECONDS / 60)) $((SECONDS % 60)); }  # all of it so far
 
@@ -40,7 +53,8 @@ usage: ./run COMMAND [OPTION...]
                     the cache under hits, misses, aborts, evictions, flushes and store faults for so
                     long (default: one minute); its promises are checked all the while
   lint [--quick|--fix]
-                    clang-format and clang-tidy; --quick as test --all does it, without the analyzer
+                    shellcheck, clang-format and clang-tidy; --quick as test --all does it, without
+                    the analyzer
   fuzz [SECONDS]    fuzz all targets for so many seconds together (default 600)
   setup [WHAT]      only install and fetch: build, sample, tests, check, all or bench
   clean             remove build/
@@ -101,9 +115,10 @@ run_tests() {
   return "$status"
 }
 
+# Standard output is the benchmarks' alone.
 bench() {
-  setup build
-  setup sample
+  setup build >&2
+  setup sample >&2
   build release >&2
   build/venv/bin/python scripts/run_bench.py --build build/release "$@"
 }

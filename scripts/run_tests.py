@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import xml.etree.ElementTree as ElementTree
@@ -108,21 +109,30 @@ def run_gtest(tally, label, program, env, timeout):
 
 
 def run_pytest(tally, label, folder, build, env, timeout):
-    """One folder of Python tests, with mounts and networks of its own."""
+    """One folder of Python tests, with mounts and networks of its own. Their files lie where paths
+    are short enough for sockets; those of tests that fail are kept beside the log."""
     started = time.monotonic()
     logs = ROOT / "build" / "test-logs" / label
     report = logs / f"{folder.name}.xml"
     logs.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
     log = logs / f"{folder.name}.log"
-    env = {**env, "VITROVE_BUILD": str(build), "PYTHONDONTWRITEBYTECODE": "1"}
+    temporary = tempfile.mkdtemp(prefix="py")
+    kept = logs / f"{folder.name}-files"
+    env = {**env, "VITROVE_BUILD": str(build), "PYTHONDONTWRITEBYTECODE": "1",
+           "TMPDIR": temporary, "ORT_DISABLE_TELEMETRY": "1"}
     launcher = namespaces.launcher(env)
     if launcher is None:
         print(f"note: {namespaces.NEEDED}", flush=True)
-    command = [*(launcher or []), sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+    as_the_tests = launcher or []  # what they have made may be theirs alone
+    run([*as_the_tests, "rm", "-rf", kept], log, 300)
+    command = [*as_the_tests, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
                f"--numprocesses={PYTEST_PROCESSES}", "--dist=loadfile",
-               f"--maxfail={20 if launcher else 1000}", f"--junitxml={report}", folder]
+               f"--maxfail={20 if launcher else 1000}", f"--junitxml={report}",
+               f"--basetemp={temporary}/t", folder]
     good = run(command, log, timeout, env)
+    tidy_up = ["rm", "-rf", temporary] if good else ["mv", temporary, kept]
+    run([*as_the_tests, *tidy_up], logs / f"{folder.name}-tidy-up.log", 300)
     passed, failed = 0, []
     if report.exists():
         for case in ElementTree.parse(report).getroot().iter("testcase"):
@@ -179,7 +189,7 @@ def run_consumer(tally, build):
 
 
 def run_all_checks(tally):
-    run_command(tally, "clang-format and clang-tidy", ["bash", "scripts/lint.sh", "--quick"], 3000)
+    run_command(tally, "lint", ["bash", "scripts/lint.sh", "--quick"], 3000)
     for preset, factor in (("asan", 4), ("tsan", 6)):
         if run_command(tally, f"build {preset}", ["./run", "build", preset], 3000):
             run_build_tests(tally, preset, ROOT / "build" / preset, SANITIZER_ENV, factor,

@@ -67,7 +67,8 @@ install_packages() {
     mapfile -t missing < <(missing_packages "$@")
     [ "${#missing[@]}" -gt 0 ] || return 0
     say "installing ${#missing[@]} Debian packages: ${missing[*]}"
-    apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0)
+    # Its helpers, which are not root, need a temporary folder that is open to all.
+    apt=("${as_root[@]}" env -u TMPDIR DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0)
     for attempt in 1 2 3; do # another program may be updating the lists at this moment
         ! "${apt[@]}" update || break
         [ "$attempt" -lt 3 ] || die "apt-get update failed (its own words are above)"
@@ -93,6 +94,7 @@ setup_build() {
     install_packages "${packages[@]}"
     link_redis_server
     "$SCRIPTS/fetch_onnxruntime.sh"
+    # shellcheck disable=SC2154  # setup_lib.sh has it
     rm -rf "$npm_config_cache"
 }
 

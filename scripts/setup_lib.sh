@@ -105,4 +105,4 @@ pinned_venv() {
 
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_ROOT_USER_ACTION=ignore
 # What is fetched is fetched once; no copy of it stays outside the checkout.
-export PIP_NO_CACHE_DIR=1 npm_config_cache=$BUILD/.npm
+export PIP_NO_CACHE_DIR=1 npm_config_cache=$BUILD/.npm NODE_DISABLE_COMPILE_CACHE=1

@@ -2,7 +2,7 @@
 //
 //   memory:?capacity=1GiB
 //   file:///var/lib/vitrove?capacity=50GiB&fsync=false
-//   NAME://…                  a backend registered here, or a plugin on VITROVE_PLUGIN_PATH
+//   NAME://…                  another (redis, mooncake, …), or a plugin on VITROVE_PLUGIN_PATH
 //   /path/to/plugin.so?…      a plugin by path
 //
 // Built-in backends are listed explicitly in `with_builtins()`; there is no static-initialiser
@@ -84,7 +84,7 @@ class EmbeddingStoreFactory {
   using Creator = std::function<std::unique_ptr<EmbeddingStore>(const StoreUrl&, StoreOptions&)>;
 
   EmbeddingStoreFactory() = default;
-  // With memory and file registered.
+  // With memory, file, redis and mooncake registered.
   static EmbeddingStoreFactory with_builtins();
 
   EmbeddingStoreFactory(EmbeddingStoreFactory&&) noexcept;

@@ -343,16 +343,32 @@ struct Totals {
   double saved_ms = 0;
 };
 
-void print_json(const std::vector<Outcome>& outcomes) {
+// What the stores have not taken, once all puts have ended or the time for them is over.
+struct Unstored {
+  explicit Unstored(const ControllerStats& stats) : values(stats.puts_dropped) {
+    for (const StoreStats& store : stats.stores) {
+      const StoreOpStats& put = store.put;
+      values += put.faults + put.cancelled + put.pending;
+      if (put.cancelled + put.pending > 0) reasons += ", " + store.name + " out of time";
+      for (const auto& [reason, count] : put.reasons) reasons += ", " + store.name + " " + reason;
+    }
+    if (stats.puts_dropped > 0) reasons += ", dropped";
+  }
+  std::uint64_t values = 0;  // embeddings and aliases, for each store
+  std::string reasons;       // ", NAME REASON" of each
+};
+
+void print_json(const std::vector<Outcome>& outcomes, const std::optional<Unstored>& unstored) {
   const Totals totals(outcomes);
   json items = json::array();
   for (const Outcome& outcome : outcomes) items.push_back(describe(outcome));
-  std::puts(json_line({{"encoded", totals.encoded},
-                       {"hits", totals.hits},
-                       {"refused", totals.refused},
-                       {"saved_ms", totals.saved_ms},
-                       {"items", std::move(items)}})
-                .c_str());
+  json summary{{"encoded", totals.encoded},
+               {"hits", totals.hits},
+               {"refused", totals.refused},
+               {"saved_ms", totals.saved_ms},
+               {"items", std::move(items)}};
+  if (unstored) summary["unstored"] = unstored->values;
+  std::puts(json_line(summary).c_str());
 }
 
 // Every one with its reason.
@@ -399,14 +415,21 @@ void write_output(const std::string& path, std::vector<Outcome>& outcomes) {
   write_safetensors(path, tensors, json_line({{"items", facts}}));
 }
 
-int finish(const EncodeArguments& arguments, std::vector<Outcome>& outcomes) {
+// `unstored`: of the puts of this process; servers tell theirs to nobody but their operators.
+int finish(const EncodeArguments& arguments, std::vector<Outcome>& outcomes,
+           const std::optional<Unstored>& unstored = std::nullopt) {
   if (!arguments.as_json) print_table(outcomes);
   if (!arguments.output.empty()) write_output(arguments.output, outcomes);
-  if (arguments.as_json) print_json(outcomes);
+  if (arguments.as_json) print_json(outcomes, unstored);
+  const bool all_stored = !unstored || unstored->values == 0;
+  if (!all_stored) {
+    std::fprintf(stderr, "vitrove: not all embeddings reached the store: %llu unstored%s\n",
+                 static_cast<unsigned long long>(unstored->values), unstored->reasons.c_str());
+  }
   const auto failed = static_cast<std::size_t>(
       std::count_if(outcomes.begin(), outcomes.end(),
                     [](const Outcome& outcome) { return !outcome.error.empty(); }));
-  if (failed == 0) return exit_ok;
+  if (failed == 0) return all_stored ? exit_ok : exit_unreachable;
   const bool all_away = std::all_of(outcomes.begin(), outcomes.end(), [](const Outcome& outcome) {
     return !outcome.error.empty() && outcome.code == ErrorCode::unavailable;
   });
@@ -433,10 +456,8 @@ int encode(EncodeArguments& arguments) {
   auto outcomes = run_all(arguments, files,
                           [&](Outcome& outcome) { encode_locally(arguments, *service, outcome); });
   const auto patience = std::chrono::steady_clock::now() + arguments.config.drain_timeout;
-  const bool stored = service->controller().wait_for_puts(patience);
-  const int code = finish(arguments, outcomes);
-  if (!stored) std::fprintf(stderr, "vitrove: not all embeddings reached the store in time\n");
-  return code == exit_ok && !stored ? exit_unreachable : code;
+  service->controller().wait_for_puts(patience);
+  return finish(arguments, outcomes, Unstored(service->controller().stats()));
 }
 
 }  // namespace

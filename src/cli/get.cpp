@@ -75,8 +75,7 @@ void add_get(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("get", "write one embedding to a safetensors file");
   command->add_option("KEY", arguments->key, "vt1-...")->required();
   command->add_option("-o,--output", arguments->output, "the file")->type_name("FILE")->required();
-  command->add_option("--store", arguments->store, "the store (default: the default file store)")
-      ->type_name("URL");
+  add_store_option(*command, arguments->store);
   command->add_option("--server", arguments->server, "ask this server instead")
       ->type_name("URL")
       ->check(server_address);

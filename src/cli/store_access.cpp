@@ -65,6 +65,11 @@ std::optional<StoredValue> read_one(EmbeddingStore& store, const EmbeddingKey& k
 
 }  // namespace
 
+void add_store_option(CLI::App& command, std::string& store) {
+  command.add_option("--store", store, "the store (default: the default file store)")
+      ->type_name("URL");
+}
+
 std::string store_url(const std::string& url) {
   ServerConfig config;
   if (!url.empty()) config.stores = {url};

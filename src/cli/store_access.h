@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json_fwd.hpp>
 
 #include "vitrove/embedding_store.h"
@@ -15,6 +16,9 @@
 #include "vitrove/value_format.h"
 
 namespace vitrove::cli {
+
+// --store of a command that looks into one.
+void add_store_option(CLI::App& command, std::string& store);
 
 // The URL of --store, or that of the default file store when it is empty. Throws Error.
 std::string store_url(const std::string& url);

@@ -7,9 +7,9 @@ import time
 from support import seconds
 
 
-def rows_request(item):
+def rows_request(item, **fields):
     """Asks for the rows themselves: the reply that goes from the pool's pages to the socket."""
-    return encode_request([item], **{"return": "safetensors"})
+    return encode_request([item], **{"return": "safetensors"}, **fields)
 
 
 def encode_request(items, host="127.0.0.1", **fields):

@@ -304,6 +304,9 @@ class Server(Client):
     def encodes(self):
         return self.metrics().sum("vitrove_encoder_items_total")
 
+    def requests_counted(self, route):
+        return self.metrics().sum("vitrove_requests_total", route=route)
+
     def lookups(self, result):
         return self.metrics().sum("vitrove_lookups_total", result=result)
 

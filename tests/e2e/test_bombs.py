@@ -16,11 +16,6 @@ def server(start_shared):
     return start_shared()
 
 
-@pytest.fixture(scope="module")
-def server(start_shared):
-    return start_shared()
-
-
 BOMBS = {name: ("image", *bomb) for name, bomb in odd_media.BOMBS.items()} | odd_clips.BOMBS
 
 

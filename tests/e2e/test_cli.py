@@ -6,7 +6,7 @@ import struct
 
 import pytest
 from support import (SAMPLE_MODEL, STUB, file_store, free_port, png, png_url, run_cli,
-                     stored_values, wait_until)
+                     stored_values, wait_until, without_licence)
 
 
 @pytest.fixture
@@ -34,6 +34,30 @@ def test_encode_without_a_server_stores_and_then_hits(files, store_folder):
     second = encode_here(files, store)
     assert [item["source"] for item in items(second)] == ["store"] * 3
     assert [item["key"] for item in items(first)] == [item["key"] for item in items(second)]
+    assert [json.loads(result.stdout)["unstored"] for result in (first, second)] == [0, 0]
+
+
+@pytest.mark.parametrize("how, unstored", [
+    ("locked", "6 unstored, file EACCES"), ("no place", "6 unstored, file ENOENT"),
+    ("small values only", "3 unstored, memory too_large")])
+def test_encode_says_what_has_not_reached_the_store(files, store_folder, how, unstored):
+    """Each embedding and its alias, which is small."""
+    store_folder.chmod(0o555)
+    store = {"locked": file_store(store_folder), "no place": "file:///proc/nowhere",
+             "small values only": "memory:?capacity=1KiB"}[how]
+    for more in ([], ["--json"]):
+        result = run_cli("encode", files, "--encoder", STUB, "--store", store, *more,
+                         launcher=without_licence())
+        assert result.returncode == 4, result.stderr
+        assert f"not all embeddings reached the store: {unstored}" in result.stderr
+        if more:
+            facts = json.loads(result.stdout)
+            assert (facts["encoded"], facts["unstored"]) == (3, int(unstored[0]))
+        else:
+            assert "3 files: 3 encoded" in result.stdout
+    (files / "broken.png").write_bytes(b"not a picture")
+    assert run_cli("encode", files, "--encoder", STUB, "--store", store,
+                   launcher=without_licence()).returncode == 5, "that is worse"
 
 
 def test_encode_says_what_it_refused_and_goes_on(files, store_folder):

@@ -109,6 +109,16 @@ def test_a_store_that_does_not_work_is_said_at_the_end(start_demo):
     assert "The demo failed" in text and "odd" in text
 
 
+def test_a_claim_that_does_not_hold_is_said_loudly(start_demo):
+    """Servers that share nothing encode everything twice."""
+    demo = start_demo("--store", "memory:")
+    text, _ = demo.communicate(timeout=seconds(240))
+    assert demo.returncode == 1, text
+    broken = re.findall("✗ (.*)", text)
+    assert len(broken) == 1 and re.match("22 pictures, 4[0-9] encodes", broken[0]), text
+    assert f"The demo failed: {broken[0]}" in text
+
+
 def test_a_demo_that_is_told_to_end_takes_its_servers_along(demo):
     until_both_serve(demo)
     assert len(servers()) == 2

@@ -9,8 +9,9 @@ import threading
 import time
 
 import pytest
-from support import (STUB, data_url, file_store, free_port, png, png_url, seconds, stored_values,
-                     wait_for_puts, wait_until)
+from raw_http import RawClient, rows_request
+from support import (BY_SIZE, STUB, data_url, file_store, free_port, in_time, large_url, png,
+                     png_url, seconds, stored_values, wait_for_puts, wait_until)
 
 
 @pytest.fixture(scope="module")
@@ -221,8 +222,8 @@ BROKEN = data_url(png(0)[:-30])
     ([{"digest": "00" * 32}], 0, 403),
 ])
 def test_an_error_names_its_request_and_item(server, items, index, status):
-    """B77: never a 200 with partial data."""
-    reply = server.encode(items, req_id="who-asks", num_parts=3, part_idx=1)
+    """B77: never a 200 with partial data, and never long after."""
+    reply = in_time(2, lambda: server.encode(items, req_id="who-asks", num_parts=3, part_idx=1))
     assert reply.status == status, reply.body
     assert set(reply.error) == {"code", "message", "req_id", "item"}
     assert reply.error["req_id"] == "who-asks"
@@ -230,11 +231,30 @@ def test_an_error_names_its_request_and_item(server, items, index, status):
 
 
 def test_an_encoder_error_reaches_every_kind_of_request(start):
+    """B77."""
     server = start(encoder=STUB + ",fail=error")
     for fields in ({}, {"num_parts": 3, "part_idx": 1}, {"return": "safetensors"}):
-        reply = server.encode([png_url(1), png_url(2)], **fields)
+        reply = in_time(2, lambda: server.encode([png_url(1), png_url(2)], **fields))
         assert reply.status == 500
         assert reply.error["item"] in (0, 1)
+
+
+def test_a_client_that_leaves_while_its_reply_is_sent_leaves_nothing_behind(start):
+    """B77: 16 MiB of rows, of a request in parts."""
+    server = start("--pool-size", "64MiB", encoder=BY_SIZE)
+    server.encode_ok([large_url(1)])
+
+    def leave_early():
+        with RawClient(server.port) as leaver:
+            leaver.send(rows_request(large_url(1), num_parts=3, part_idx=1))
+            assert leaver.read(1) == b"H"
+            assert server.pinned() >= 16 << 20, "the rest waits for the client"
+        wait_until(lambda: server.pinned() == 0, 30, "the pins to come back")
+
+    before = server.requests_counted("/encode")
+    in_time(2, leave_early)
+    assert server.requests_counted("/encode") > before
+    assert server.sources([large_url(1)]) == ["local"]
 
 
 @pytest.mark.parametrize("body", [

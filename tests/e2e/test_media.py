@@ -15,7 +15,7 @@ from PIL import Image
 import odd_media
 from odd_media import GRAY, GRAY_ALPHA, RGB, UPRIGHT, oriented, raw_png, raw_tiff, upright
 from pixels import STUB_BY_SIZE, distance, item_of, rows_of, same_rows
-from support import data_url, encoded, picture
+from support import TINY_VIT, data_url, encoded, picture
 
 pytestmark = pytest.mark.usefixtures("bystander")
 
@@ -98,16 +98,25 @@ def grays(seed):
     }
 
 
+@pytest.fixture(scope="module")
+def pairing_vit(start_shared):
+    """A network that waits for a second picture."""
+    return start_shared("--max-batch-size", "2", "--max-batch-wait", "30s", encoder=TINY_VIT)
+
+
 @pytest.mark.parametrize("kind", grays(0))
-def test_gray_beside_colour_gives_what_each_gives_alone(vit, kind):
-    """B02: in one request, and in two at once that may share a batch."""
+def test_gray_beside_colour_gives_what_each_gives_alone(vit, pairing_vit, kind):
+    """B02: in one request, and in two at once that share a batch."""
     gray, colour = grays(31)[kind], encoded(picture(32), "JPEG")
     alone = [rows_of(vit, gray), rows_of(vit, colour)]
     vit.post("/flush?scope=local")
     together = vit.embeddings([data_url(gray), data_url(colour)])
-    vit.post("/flush?scope=local")
+    pairing_vit.post("/flush?scope=local")
+    before = pairing_vit.stats()["encoder"]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        at_once = list(pool.map(lambda file: rows_of(vit, file), [gray, colour]))
+        at_once = list(pool.map(lambda file: rows_of(pairing_vit, file), [gray, colour]))
+    after = pairing_vit.stats()["encoder"]
+    assert [after[what] - before[what] for what in ("items", "batches")] == [2, 1]
     for index in range(2):
         assert numpy.allclose(together.item(index), alone[index], rtol=1e-4, atol=1e-5)
         assert numpy.allclose(at_once[index], alone[index], rtol=1e-4, atol=1e-5)

@@ -1,4 +1,4 @@
-// vitrove ls, stat, rm: what a store holds, read straight from the store, no server needed.
+// vitrove ls: what a store holds, read straight from the store, no server needed.
 
 #include <cstdio>
 #include <memory>
@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
-#include "cli/http_client.h"
 #include "cli/output.h"
 #include "cli/store_access.h"
 #include "vitrove/error.h"
@@ -15,19 +14,11 @@
 namespace vitrove::cli {
 namespace {
 
-struct StoreArguments {
+struct LsArguments {
   std::string store;
-  std::string server;
-  std::string api_key;
-  std::string key;
   bool json = false;
   std::size_t limit = 0;
 };
-
-void add_store_option(CLI::App& command, StoreArguments& arguments) {
-  command.add_option("--store", arguments.store, "the store (default: the default file store)")
-      ->type_name("URL");
-}
 
 std::string modality_and_shape(const ValueHeader& header) {
   if (header.kind == ValueKind::alias) return "alias";
@@ -94,7 +85,7 @@ class Listing {
   std::uint64_t bytes_ = 0;
 };
 
-int ls(const StoreArguments& arguments) {
+int ls(const LsArguments& arguments) {
   const auto store = look_at_store(arguments.store);
   if (!store->capabilities().can_list)
     throw Error(ErrorCode::invalid_argument, "a " + std::string(store->name()) +
@@ -111,63 +102,10 @@ int ls(const StoreArguments& arguments) {
   return exit_ok;
 }
 
-int stat(const StoreArguments& arguments) {
-  const EmbeddingKey key = parse_key(arguments.key);
-  const auto store = look_at_store(arguments.store);
-  const auto value = read_value(*store, key);
-  if (!value) throw no_such_key(key);
-  auto facts = describe_header(value->header);
-  if (value->header.key != key) facts["alias"] = key.text();
-  if (value->side.grid)
-    facts["grid"] = {value->side.grid->t, value->side.grid->h, value->side.grid->w};
-  if (arguments.json) {
-    std::puts(facts.dump().c_str());
-    return exit_ok;
-  }
-  for (const auto& [name, fact] : facts.items()) {
-    const std::string text = fact.is_string() ? fact.get<std::string>() : fact.dump();
-    std::printf("%-12s %s\n", name.c_str(), text.c_str());
-  }
-  std::puts("checksum     good");
-  return exit_ok;
-}
-
-void print_removed(const StoreArguments& arguments, nlohmann::json facts) {
-  facts["key"] = arguments.key;
-  if (arguments.json) {
-    std::puts(facts.dump().c_str());
-  } else {
-    std::printf("removed %s\n", arguments.key.c_str());
-  }
-}
-
-int rm_from_server(const StoreArguments& arguments) {
-  HttpClient client(arguments.server, arguments.api_key);
-  auto reply = client.expect_json("DELETE", "/embeddings/" + arguments.key);
-  std::uint64_t removed = 0;
-  for (const auto& tier : reply.value("tiers", nlohmann::json::array()))
-    if (const auto count = tier.find("removed"); count != tier.end() && count->is_number())
-      removed += count->get<std::uint64_t>();
-  reply["removed"] = removed;
-  print_removed(arguments, std::move(reply));
-  return exit_ok;
-}
-
-int rm(const StoreArguments& arguments) {
-  const EmbeddingKey key = parse_key(arguments.key);
-  if (!arguments.server.empty()) return rm_from_server(arguments);
-  const auto store = look_at_store(arguments.store);
-  const StoreResult result = store->batch_remove(std::span(&key, 1), {}).front();
-  if (result.status == StoreStatus::absent) throw no_such_key(key);
-  if (!result.ok()) throw store_fault(*store, result);
-  print_removed(arguments, {{"removed", 1}});
-  return exit_ok;
-}
-
 }  // namespace
 
 void add_ls(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<StoreArguments>();
+  auto arguments = std::make_shared<LsArguments>();
   CLI::App* command =
       app.add_subcommand("ls",
                          "list what a store holds: embeddings, and aliases, which are "
@@ -175,7 +113,7 @@ void add_ls(CLI::App& app, int& exit_code) {
   // Apart, since one of a file or the environment must not take the place of the word given here.
   auto named = std::make_shared<std::string>();
   command->add_option("STORE", *named, "the store (default: --store)")->type_name("URL");
-  add_store_option(*command, *arguments);
+  add_store_option(*command, arguments->store);
   command->add_option("--limit", arguments->limit, "at most so many; 0: all")
       ->capture_default_str();
   command->add_flag("--json", arguments->json, "one JSON object");
@@ -183,29 +121,6 @@ void add_ls(CLI::App& app, int& exit_code) {
     if (!named->empty()) arguments->store = *named;
     exit_code = ls(*arguments);
   });
-}
-
-void add_stat(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<StoreArguments>();
-  CLI::App* command = app.add_subcommand("stat", "show and check one stored embedding");
-  command->add_option("KEY", arguments->key, "vt1-...")->required();
-  add_store_option(*command, *arguments);
-  command->add_flag("--json", arguments->json, "one JSON object");
-  command->callback([arguments, &exit_code] { exit_code = stat(*arguments); });
-}
-
-void add_rm(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<StoreArguments>();
-  CLI::App* command = app.add_subcommand(
-      "rm", "remove one embedding from a store, or from a server's pool and stores");
-  command->add_option("KEY", arguments->key, "vt1-...")->required();
-  add_store_option(*command, *arguments);
-  command->add_option("--server", arguments->server, "remove through this server instead")
-      ->type_name("URL")
-      ->check(server_address);
-  command->add_option("--api-key", arguments->api_key, "the server's admin key");
-  command->add_flag("--json", arguments->json, "one JSON object");
-  command->callback([arguments, &exit_code] { exit_code = rm(*arguments); });
 }
 
 }  // namespace vitrove::cli

@@ -1,4 +1,4 @@
-// vitrove flush and stats: a running server's admin routes.
+// vitrove stats: what a running server has done and saved.
 
 #include <chrono>
 #include <cmath>
@@ -8,8 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/admin_access.h"
 #include "cli/commands.h"
-#include "cli/http_client.h"
 #include "cli/output.h"
 #include "vitrove/units.h"
 
@@ -17,46 +17,6 @@ namespace vitrove::cli {
 namespace {
 
 using nlohmann::json;
-
-struct ServerArguments {
-  std::string server = "http://127.0.0.1:8090";
-  std::string key;
-  std::string scope = "local";
-  std::string model;
-  bool as_json = false;
-};
-
-void add_server_arguments(CLI::App& command, ServerArguments& arguments) {
-  command.add_option("--server", arguments.server, "the server's address")
-      ->type_name("URL")
-      ->check(server_address)
-      ->capture_default_str();
-  command.add_option("--admin-key,--api-key", arguments.key, "the server's admin key");
-  command.add_flag("--json", arguments.as_json, "one JSON object, as the server gives it");
-}
-
-int flush(const ServerArguments& arguments) {
-  HttpClient client(arguments.server, arguments.key);
-  std::string path = "/flush?scope=" + arguments.scope;
-  if (!arguments.model.empty()) path += "&model=" + query_value(arguments.model);
-  const json reply = client.expect_json("POST", path);
-  if (arguments.as_json) {
-    std::puts(reply.dump().c_str());
-    return reply.value("complete", true) ? exit_ok : exit_failed;
-  }
-  for (const json& tier : reply.at("tiers")) {
-    const std::string name = tier.value("name", "?");
-    if (tier.at("removed").is_null()) {
-      std::printf("%-12s cannot list: left alone (raise --epoch to abandon what it holds)\n",
-                  name.c_str());
-    } else {
-      std::printf("%-12s %llu removed%s\n", name.c_str(),
-                  tier.at("removed").get<unsigned long long>(),
-                  tier.value("complete", true) ? "" : ", but some may be left: try again");
-    }
-  }
-  return reply.value("complete", true) ? exit_ok : exit_failed;
-}
 
 void print_nested(const json& value, const std::string& prefix, Table& table) {
   if (value.is_object()) {
@@ -116,10 +76,9 @@ json take_out(json& reply, const char* name) {
   return part;
 }
 
-int stats(const ServerArguments& arguments) {
-  HttpClient client(arguments.server, arguments.key);
+int stats(const AdminAccess& access, HttpClient& client) {
   json reply = client.expect_json("GET", "/stats");
-  if (arguments.as_json) {
+  if (access.as_json) {
     std::puts(reply.dump().c_str());
     return exit_ok;
   }
@@ -140,36 +99,15 @@ int stats(const ServerArguments& arguments) {
   return exit_ok;
 }
 
-// What the reply of a server of ours does not look like, no server of ours has sent.
-template <typename Command>
-int with_server(const ServerArguments& arguments, Command command) {
-  try {
-    return command(arguments);
-  } catch (const json::exception&) {
-    throw not_vitrove(arguments.server, "with JSON of its own");
-  }
-}
-
 }  // namespace
 
-void add_flush(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<ServerArguments>();
-  CLI::App* command = app.add_subcommand("flush", "empty a server's pool, its stores, or both");
-  command->add_option("--scope", arguments->scope, "local, store or all")
-      ->check(CLI::IsMember({"local", "store", "all"}))
-      ->capture_default_str();
-  command->add_option("--model", arguments->model,
-                      "fingerprint whose values go; '*': everything under the server's prefix; "
-                      "default: the server's own model");
-  add_server_arguments(*command, *arguments);
-  command->callback([arguments, &exit_code] { exit_code = with_server(*arguments, flush); });
-}
-
 void add_stats(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<ServerArguments>();
+  auto access = std::make_shared<AdminAccess>();
   CLI::App* command = app.add_subcommand("stats", "show what a server has done and saved");
-  add_server_arguments(*command, *arguments);
-  command->callback([arguments, &exit_code] { exit_code = with_server(*arguments, stats); });
+  add_admin_options(*command, *access);
+  command->callback([access, &exit_code] {
+    exit_code = with_server(*access, [&](HttpClient& client) { return stats(*access, client); });
+  });
 }
 
 }  // namespace vitrove::cli

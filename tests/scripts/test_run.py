@@ -1,0 +1,113 @@
+"""./run itself: what it prints, and that nothing stays outside the checkout."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import run_tests  # noqa: E402
+
+# What stands in for set-up, compiler and programs: each says a line and leaves things in the
+# temporary folder, one of them locked.
+LEAVES = 'mkdir -p "$TMPDIR/node-compile-cache"; mktemp -d >/dev/null\n'
+SETUP = f'{LEAVES}echo "setup: up to date"\n'
+CMAKE = f'#!/bin/sh\n{LEAVES}echo "ninja: no work to do."\n'
+PYTHON = ('#!/bin/sh\n' + LEAVES + 'mkdir -m 0 "$TMPDIR/locked"\n'
+          'printf \'{"telemetry_off": "%s", "ccache": "%s"}\\n\' "$ORT_DISABLE_TELEMETRY" "$CCACHE_DIR"\n'
+          'exit "${ENDS_WITH:-0}"\n')
+
+
+@pytest.fixture
+def places(tmp_path):
+    """Where people keep theirs: empty folders, which must be empty afterwards."""
+    folders = {"HOME": tmp_path / "home", "TMPDIR": tmp_path / "tmp"}
+    for folder in folders.values():
+        folder.mkdir()
+    yield {name: str(folder) for name, folder in folders.items()}
+    for folder in folders.values():
+        assert list(folder.iterdir()) == []
+
+
+@pytest.fixture
+def run(tmp_path, places):
+    """run(*words, **environment) runs ./run in a checkout where all is a stand-in but ./run."""
+    tree = tmp_path / "tree"
+    programs = {"scripts/setup.sh": SETUP, "bin/cmake": CMAKE, "build/venv/bin/python": PYTHON,
+                "build/release/build.ninja": ""}
+    for name, text in programs.items():
+        path = tree / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+    for name in ("run", "scripts/run.sh"):
+        shutil.copy(ROOT / name, tree / name)
+
+    def call(*words, **environment):
+        return subprocess.run([tree / "run", *words], capture_output=True, text=True, timeout=120,
+                              stdin=subprocess.DEVNULL, env={
+                                  "PATH": f"{tree}/bin:{os.environ['PATH']}", **places,
+                                  **environment})
+
+    return call
+
+
+def test_a_benchmark_with_json_prints_json_and_nothing_else(run):
+    result = run("bench", "digest", "--json")
+    assert result.returncode == 0, result.stderr
+    json.loads(result.stdout)
+    assert "setup: up to date" in result.stderr and "ninja" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["demo", "bench"])
+def test_nothing_stays_in_home_or_temporary_folder_however_it_ends(run, command, tmp_path):
+    """`places` looks."""
+    for status in (0, 3):
+        result = run(command, ENDS_WITH=str(status))
+        assert result.returncode == status, result.stderr
+        said = json.loads(next(line for line in result.stdout.splitlines() if line[0] == "{"))
+        assert said == {"telemetry_off": "1", "ccache": f"{tmp_path}/tree/build/.ccache"}
+
+
+@pytest.mark.parametrize("what", ["build", "sample"])
+def test_set_up_that_was_done_before_leaves_nothing_either(places, what):
+    """The real one."""
+    subprocess.run([ROOT / "run", "setup", what], check=True, capture_output=True, timeout=600,
+                   stdin=subprocess.DEVNULL, env=os.environ | places)
+
+
+TESTS = """
+def test_of_a_module(tmp_path_factory):
+    (tmp_path_factory.mktemp("module") / "file").write_text("x")
+
+def test_that_may_fail(tmp_path):
+    import tempfile
+    open(tempfile.mkstemp()[1], "w").close()
+    (tmp_path / "trace").write_text("x")
+    (tmp_path / "locked").mkdir(mode=0)
+    assert {good}
+"""
+
+
+@pytest.mark.parametrize("good", [True, False])
+def test_python_tests_leave_their_files_only_where_they_fail_and_there_below_build(
+        places, tmp_path, monkeypatch, good):
+    folder = tmp_path / "tests"
+    folder.mkdir()
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    (folder / "test_two.py").write_text(TESTS.format(good=good))
+    monkeypatch.setattr(run_tests, "ROOT", tmp_path)
+    for name, value in places.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("tempfile.tempdir", None)  # it is asked for once, and kept
+    tally = run_tests.Tally()
+    run_tests.run_pytest(tally, "label", folder, tmp_path / "build", {}, 120)
+    assert (tally.passed, len(tally.failures)) == ((2, 0) if good else (1, 1))
+    kept = tmp_path / "build" / "test-logs" / "label" / "tests-files"
+    assert len(list(kept.rglob("trace"))) == (0 if good else 1)
