@@ -3,16 +3,18 @@
 //
 // A server of our own is started (redis-server of Debian), and one key is set that redis-benchmark
 // reads: without -r it asks for the literal key `key:__rand_int__`, and would else time answers of
-// nothing. It has four GETs on the way without a break. Ours are calls of four values, and of 64
-// KiB also of sixteen: the server rests between two calls, and of small values that is what counts.
-// How busy it was on either side is told as well: at 100 % no client can get more out of it. Own
-// options: --redis-server PROGRAM, --redis-benchmark PROGRAM.
+// nothing. It has four GETs on the way without a break. Ours are four callers of one value each at
+// the same time, as a server's lane asks, and calls of four values and of sixteen from one caller:
+// between two of those the server rests, and of small values that is what counts. How busy it was
+// on either side is told as well: at 100 % no client can get more out of it. Own options:
+// --redis-server PROGRAM, --redis-benchmark PROGRAM.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -132,10 +134,11 @@ struct Figures {
 class Set {
  public:
   Set(const Server& server, const std::string& benchmark, std::uint64_t value_bytes,
-      std::size_t values_a_call)
+      std::size_t callers, std::size_t values_a_call)
       : server_(server),
         benchmark_(benchmark),
         value_bytes_(value_bytes),
+        callers_(callers),
         values_a_call_(values_a_call),
         count_(bytes_a_side / value_bytes),
         store_(server.open()),
@@ -165,11 +168,9 @@ class Set {
     rusage before{};
     rusage after{};
     const double server_before = server_.cpu_seconds();
-    ::getrusage(RUSAGE_THREAD, &before);
-    const double seconds = bench::seconds_of([&] {
-      for (std::uint64_t done = 0; done < count_; done += values_a_call_) get_batch(done);
-    });
-    ::getrusage(RUSAGE_THREAD, &after);
+    ::getrusage(RUSAGE_SELF, &before);
+    const double seconds = bench::seconds_of([&] { get_all(); });
+    ::getrusage(RUSAGE_SELF, &after);
     return figures_of(seconds, cpu_seconds(after) - cpu_seconds(before),
                       server_.cpu_seconds() - server_before);
   }
@@ -202,11 +203,26 @@ class Set {
     return options;
   }
 
-  void get_batch(std::uint64_t first) {
+  void get_all() {
+    std::vector<std::future<void>> others;
+    for (std::size_t caller = 1; caller < callers_; ++caller) {
+      others.push_back(std::async(std::launch::async, [this, caller] { get_part(caller); }));
+    }
+    get_part(0);
+    for (auto& other : others) other.get();
+  }
+
+  // Each caller has keys and buffers of his own.
+  void get_part(std::size_t caller) {
+    const std::uint64_t count = count_ / callers_;
+    for (std::uint64_t done = 0; done < count; done += values_a_call_) get_batch(caller, done);
+  }
+
+  void get_batch(std::size_t caller, std::uint64_t first) {
     std::vector<EmbeddingKey> keys;
     std::vector<MutableBufferList> lists;
     for (std::size_t i = 0; i < values_a_call_; ++i) {
-      const std::size_t number = (first + i) % keys_.size();
+      const std::size_t number = (caller + (first + i) * callers_) % keys_.size();
       keys.push_back(keys_[number]);
       lists.emplace_back(buffers_[number]);
     }
@@ -237,6 +253,7 @@ class Set {
   const Server& server_;
   const std::string benchmark_;
   const std::uint64_t value_bytes_;
+  const std::size_t callers_;
   const std::size_t values_a_call_;
   const std::uint64_t count_;
   std::unique_ptr<EmbeddingStore> store_;
@@ -250,17 +267,21 @@ void run(Harness& harness, const std::string& program, const std::string& benchm
   struct Case {
     const char* name;
     std::uint64_t bytes;
+    std::size_t callers;
     std::size_t values_a_call;
     double target;
   };
-  for (const Case& one : {Case{"64KiB/by_4", 64 * kib, 4, 0.9},
-                          {"64KiB/by_16", 64 * kib, 16, 0.9},
-                          {"1MiB", mib, 4, 0.9},
-                          {"8MiB", 8 * mib, 4, 1.2}}) {
+  for (const Case& one : {Case{"64KiB/4_callers", 64 * kib, 4, 1, 0.9},
+                          {"64KiB/by_4", 64 * kib, 1, 4, 0.9},
+                          {"64KiB/by_16", 64 * kib, 1, 16, 0.9},
+                          {"1MiB/4_callers", mib, 4, 1, 0.9},
+                          {"1MiB/by_4", mib, 1, 4, 0.9},
+                          {"8MiB/4_callers", 8 * mib, 4, 1, 1.2},
+                          {"8MiB/by_4", 8 * mib, 1, 4, 1.2}}) {
     const std::string name = std::string("redis_get/") + one.name;
     if (!harness.wants(name)) continue;
     const Server server(program);
-    Set set(server, benchmark, one.bytes, one.values_a_call);
+    Set set(server, benchmark, one.bytes, one.callers, one.values_a_call);
     std::vector<double> ours;
     std::vector<double> other;
     std::vector<double> busy_by_ours;

@@ -4,7 +4,11 @@
 Redis: GET into page runs beside redis-py with hiredis, with the CPU of both clients. (Beside
 redis-benchmark, with how busy the server is, it is measured by bench_redis.) Mooncake: GET beside the
 same call made directly on Mooncake's own client. Engines are started here, on ports of their own. Our
-side is `vitrove bench store`; one call at a time on either side, with as many values in it.
+side is `vitrove bench store`. Both sides have as many calls on the way, with as many values in each.
+
+Our values arrive in the pages of a pool. redis-py's are copied into a pool's memory, since that is
+what it takes to have them there (`python`); where they are left in Python's heap is told as well
+(`python_heap`), without a target.
 """
 
 import argparse
@@ -22,21 +26,25 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from local_engines import MOONCAKE, Mooncake, Redis  # noqa: E402
 
 REDIS_PYTHON = ROOT / "build" / "bench-venv" / "bin" / "python"
-# Bytes of a value, values a call.
-CASES = {"redis": {"64KiB/by_1": (64 << 10, 1), "64KiB/by_4": (64 << 10, 4),
-                   "64KiB/by_16": (64 << 10, 16), "1MiB/by_1": (1 << 20, 1),
-                   "1MiB/by_4": (1 << 20, 4), "8MiB/by_1": (8 << 20, 1), "8MiB/by_4": (8 << 20, 4)},
-         "mooncake": {"64KiB/by_1": (64 << 10, 1), "64KiB/by_16": (64 << 10, 16),
-                      "1MiB/by_1": (1 << 20, 1), "1MiB/by_4": (1 << 20, 4),
-                      "8MiB/by_1": (8 << 20, 1)}}
+# Bytes of a value, values a call, callers at the same time.
+CASES = {"redis": {"64KiB/by_1": (64 << 10, 1, 1), "64KiB/by_4": (64 << 10, 4, 1),
+                   "64KiB/by_16": (64 << 10, 16, 1), "64KiB/4_callers": (64 << 10, 1, 4),
+                   "1MiB/by_1": (1 << 20, 1, 1), "1MiB/by_4": (1 << 20, 4, 1),
+                   "1MiB/4_callers": (1 << 20, 1, 4), "8MiB/by_1": (8 << 20, 1, 1),
+                   "8MiB/by_4": (8 << 20, 4, 1), "8MiB/4_callers": (8 << 20, 1, 4)},
+         "mooncake": {"64KiB/by_1": (64 << 10, 1, 1), "64KiB/by_16": (64 << 10, 16, 1),
+                      "64KiB/4_callers": (64 << 10, 1, 4), "1MiB/by_1": (1 << 20, 1, 1),
+                      "1MiB/by_4": (1 << 20, 4, 1), "1MiB/4_callers": (1 << 20, 1, 4),
+                      "8MiB/by_1": (8 << 20, 1, 1)}}
 ROW = "%-42s %10s %-7s %10s %-28s %8s  %-16s %s"
 
 
-def ours(vitrove, url, size, batch, seconds):
+def ours(vitrove, url, size, batch, callers, seconds):
     """Of our GETs: bytes a second, CPU seconds a gigabyte."""
     run = subprocess.run(
         [vitrove, "bench", "store", url, "--size", str(size), "--count", "16", "--batch",
-         str(batch), "--time", f"{int(seconds * 1000)}ms", "--json", "--quiet"],
+         str(batch), "--threads", str(callers), "--time", f"{int(seconds * 1000)}ms", "--json",
+         "--quiet"],
         stdout=subprocess.PIPE, text=True, check=True)
     (get,) = [each for each in json.loads(run.stdout)["runs"] if each["op"] == "get"]
     gigabytes = get["operations"] * size / 1e9
@@ -93,21 +101,22 @@ class Report:
 def measure_redis(args, folder, report, cases):
     subprocess.run([ROOT / "scripts" / "setup_bench.sh"], check=True, stdout=sys.stderr)
     with Redis(folder) as redis:
-        for name, (size, batch) in cases.items():
-            report.compare(name, "redis-py with hiredis", 2,
-                           lambda: ours(args.vitrove, redis.url, size, batch, args.seconds),
-                           lambda: theirs(REDIS_PYTHON, "redis_get.py", redis.port, size, batch,
-                                          args.seconds))
+        for name, case in cases.items():
+            for suffix, place, target in (("", "pool", 2), ("_heap", "heap", None)):
+                report.compare(name + suffix, f"redis-py, into its {place}", target,
+                               lambda: ours(args.vitrove, redis.url, *case, args.seconds),
+                               lambda: theirs(REDIS_PYTHON, "redis_get.py", redis.port, *case,
+                                              args.seconds, place))
 
 
 def measure_mooncake(args, folder, report, cases):
     with Mooncake(folder) as mooncake:
         master = f"127.0.0.1:{mooncake.port}"
-        for name, (size, batch) in cases.items():
+        for name, case in cases.items():
             report.compare(name, "Mooncake's own client", 0.95,
-                           lambda: ours(args.vitrove, mooncake.url, size, batch, args.seconds),
+                           lambda: ours(args.vitrove, mooncake.url, *case, args.seconds),
                            lambda: theirs(MOONCAKE / "bin" / "python", "mooncake_get.py", master,
-                                          size, batch, args.seconds))
+                                          *case, args.seconds))
 
 
 def run(args, folder):

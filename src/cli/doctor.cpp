@@ -1,15 +1,16 @@
 // vitrove doctor: looks at everything a server needs and says in plain words what is wrong: the
-// encoder, each store (with a real put, get and remove), the pool's memory, a running server. Of a
-// file store it is a guest, and where there is none yet it looks whether one could be made.
+// encoder, each store (with a real put, get, remove and claim), the pool's memory, a running
+// server. Of a file store it is a guest, and where there is none yet it looks whether one could be
+// made.
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "cli/claim_check.h"
 #include "cli/commands.h"
 #include "cli/file_store_check.h"
 #include "cli/host_memory.h"
@@ -70,11 +71,7 @@ EmbeddingKey probe_key() {
 }
 
 std::string said(const std::string& what, const StoreResult& result) {
-  std::string says = what + ": " + std::string(to_string(result.status));
-  if (result.error_number != 0) {
-    says += std::string(" (") + strerrordesc_np(result.error_number) + ")";
-  }
-  return says;
+  return what + ": " + words_for(result);
 }
 
 // Put, get, compare, remove. Empty when all went well.
@@ -126,6 +123,15 @@ Finding check_new_place(const std::string& what, const StoreUrl& url, bool is_de
   return finding;
 }
 
+// Doctor is a guest of a file store, and a guest claims nothing.
+Remarks claims_of(EmbeddingStore& store) {
+  if (store.capabilities().can_claim) return remarks_on_claims(store, probe_key());
+  if (store.name() != "file") return {};
+  return {{Remark::Kind::note,
+           "claims were not tried, since doctor is a guest here (they are files beside the values: "
+           "who can put can claim; guest=false tries them)"}};
+}
+
 Finding check_store(const std::string& what, const std::string& url) {
   Finding finding{what, {}, {}};
   const std::string full = store_url(url);
@@ -138,6 +144,7 @@ Finding check_store(const std::string& what, const std::string& url) {
     return check_new_place(what, *file, url.empty());
   }
   const std::string trouble = round_trip(*store);
+  const Remarks claims = trouble.empty() ? claims_of(*store) : Remarks();
   const StoreHealth health = store->health();
   if (!trouble.empty()) {
     finding.state = Finding::State::bad;
@@ -148,13 +155,16 @@ Finding check_store(const std::string& what, const std::string& url) {
   finding.says = store->capabilities().can_remove
                      ? "put, get and remove work"
                      : "put and get work; it cannot remove, so a value of 1 KiB stays";
+  add(finding, claims);
   if (health.bytes) {
     finding.says += "; " + format_bytes(*health.bytes);
     if (health.capacity) finding.says += " of " + format_bytes(*health.capacity);
     finding.says += " used";
   }
   if (!health.detail.empty()) finding.says += "; " + health.detail;
-  if (health.state != StoreState::ready) finding.state = Finding::State::warning;
+  if (health.state != StoreState::ready)
+    finding.state = std::max(finding.state, Finding::State::warning);
+  if (finding.state != Finding::State::good) add_advice(store->name(), finding);
   if (file) add(finding, remarks_on_capacity(*file, health));
   return finding;
 }

@@ -126,9 +126,14 @@ std::unique_ptr<EmbeddingStore> open_store(const std::string& url) {
   return EmbeddingStoreFactory::with_builtins().create_backend(full);
 }
 
+std::string words_for(const StoreResult& result) {
+  std::string words(to_string(result.status));
+  if (result.error_number != 0) words += " (" + errno_text(result.error_number) + ")";
+  return words;
+}
+
 Error store_fault(const EmbeddingStore& store, const StoreResult& result) {
-  std::string reason(to_string(result.status));
-  if (result.error_number != 0) reason += " (" + errno_text(result.error_number) + ")";
+  std::string reason = words_for(result);
   const std::string detail = store.health().detail;
   if (!detail.empty()) reason += "; " + detail;
   const std::string_view advice = advice_for(store.name(), reason);

@@ -33,6 +33,9 @@ std::unique_ptr<EmbeddingStore> look_at_store(const std::string& url);
 // would lose the rest.
 std::unique_ptr<EmbeddingStore> open_store(const std::string& url);
 
+// "denied (Permission denied)"
+std::string words_for(const StoreResult& result);
+
 // What went wrong, why if the store can tell, and what to do about it.
 Error store_fault(const EmbeddingStore& store, const StoreResult& result);
 Error no_such_key(const EmbeddingKey& key);

@@ -28,6 +28,7 @@ constexpr std::array known = {
     Advice{"redis", "OOM",
            "it is full and evicts nothing: set a maxmemory-policy such as allkeys-lru"},
     Advice{"redis", "READONLY", "it is a replica: name the server that it follows"},
+    Advice{"redis", "denied", "the user lacks rights: docs/stores.md lists the commands"},
     Advice{"mooncake", "no master answers", "does mooncake_master run, and on this port?"},
     Advice{"mooncake", "no_space",
            "no memory that is lent to the cluster has room: does a mooncake_client run? (segment= "

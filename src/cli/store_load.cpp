@@ -13,6 +13,7 @@
 
 #include <time.h>
 
+#include "cli/store_access.h"
 #include "vitrove/error.h"
 
 namespace vitrove::cli {
@@ -63,13 +64,6 @@ double percentile(const std::vector<double>& sorted, double part) {
   if (sorted.empty()) return 0;
   return sorted[static_cast<std::size_t>(
       std::lround(static_cast<double>(sorted.size() - 1) * part))];
-}
-
-std::string words_for(const StoreResult& result) {
-  std::string text(to_string(result.status));
-  if (result.error_number != 0)
-    text += std::string(" (") + strerrordesc_np(result.error_number) + ")";
-  return text;
 }
 
 }  // namespace

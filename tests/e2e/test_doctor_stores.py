@@ -1,6 +1,7 @@
 """vitrove doctor URL: what is wrong with a store, in words that tell an operator what to do. Real
 servers that are wrong in every way that is easily got wrong."""
 
+import contextlib
 import json
 import socket
 import stat
@@ -43,6 +44,9 @@ def redis_kinds(tmp_path_factory):
     }
     kinds["locked"]("ACL", "SETUSER", "reader", "on", ">secret2", "~vitrove:*", "+get", "+strlen",
                     "+ping", "+hello", "+select")
+    kinds["locked"]("ACL", "SETUSER", "no-claims", "on", ">secret2", "~vitrove:vt1*", "+@all")
+    kinds["locked"]("ACL", "SETUSER", "no-eval", "on", ">secret2", "~vitrove:*",
+                    "+@all", "-eval")
     kinds["replica"] = RedisServer(folder / "replica", "--replicaof",
                                    f"127.0.0.1 {kinds['open'].port}")
     yield kinds
@@ -55,8 +59,8 @@ def local(port, scheme="redis", login="", options=""):
 
 
 REDIS = {
-    "good": (lambda k: k["open"].url(), "good", ["put, get and remove work", "used"]),
-    "good_cluster": (lambda k: k["cluster"].url(), "good", ["put, get and remove work"]),
+    "good": (lambda k: k["open"].url(), "good", ["put, get and remove work; claims work", "used"]),
+    "good_cluster": (lambda k: k["cluster"].url(), "good", ["put, get and remove work; claims work"]),
     "wrong_port": (lambda k: local(free_port()), "bad",
                    ["Connection refused", "does the server run, and on this port?"]),
     "no_such_host": (lambda k: "redis://no-such-host.invalid:6379", "bad",
@@ -69,6 +73,13 @@ REDIS = {
                             ["login refused", "the server has no password set"]),
     "no_permission": (lambda k: local(k["locked"].port, login="reader:secret2@"), "bad",
                       ["NOPERM", "docs/stores.md lists the commands"]),
+    "may_not_claim": (lambda k: local(k["locked"].port, login="no-claims:secret2@"), "warning",
+                      ["put, get and remove work; no claim could be made (denied",
+                       "encode the same at the same time", "docs/stores.md lists the commands"]),
+    "may_not_eval": (lambda k: local(k["locked"].port, login="no-eval:secret2@"), "warning",
+                     ["put, get and remove work", "a claim could not be renewed (denied",
+                      "a claim could not be released (denied",
+                      "docs/stores.md lists the commands"]),
     "tls_to_plain": (lambda k: local(k["open"].port, "rediss"), "bad",
                      ["TLS", "is it redis:// there?"]),
     "plain_to_tls": (lambda k: local(k["tls"].tls_port), "bad", ["is it rediss:// there?"]),
@@ -91,6 +102,20 @@ def test_redis(redis_kinds, case):
     check(url(redis_kinds), state, *says)
 
 
+def test_nothing_stays_in_redis(tmp_path):
+    with contextlib.ExitStack() as stack:
+        server = RedisServer(tmp_path)
+        stack.callback(server.stop)
+        check(server.url(), "good", "claims work")
+        assert server("DBSIZE") == 0
+        # What may not be released goes by itself.
+        server("ACL", "SETUSER", "no-eval", "on", ">secret2", "~vitrove:*", "+@all", "-eval")
+        check(local(server.port, login="no-eval:secret2@"), "warning", "could not be released")
+        left = server("KEYS", "*")
+        assert len(left) <= 1
+        assert all(server("PTTL", key) != -1 for key in left)
+
+
 def test_something_that_is_no_redis():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         check(local(silent.getsockname()[1], options="?connect_timeout=300ms"), "bad",
@@ -103,6 +128,24 @@ def test_files_in_a_folder_that_cannot_be_written(tmp_path):
     folder.chmod(stat.S_IRUSR | stat.S_IXUSR)
     check(f"file://{folder}", "bad", "Permission denied",
           "the folder must be writable", launcher=without_licence())
+
+
+def names_in(folder):
+    return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+
+
+def test_claims_on_files_are_tried_by_whoever_is_no_guest(tmp_path):
+    folder = tmp_path / "store"
+    url = f"file://{folder}?capacity=16MiB"
+    _, says = finding(f"{url}&guest=false")
+    assert "put, get and remove work; claims work" in says
+    before = names_in(folder)
+    _, says = finding(url)
+    assert "claims were not tried" in says and "who can put can claim" in says
+    assert "claims work" not in says
+    _, says = finding(f"{url}&guest=false")
+    assert "claims work" in says
+    assert names_in(folder) == before
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,8 @@ aborts, hangs, and blocks signals) then goes wrong here. The protocol is describ
 
 Descriptor 3 is the socket. Arguments: Vitrove's process id, and how many threads to run. Each
 thread reads a question, answers it, and reads the next one; the end of the socket ends the process.
+A thread that answers leaves the reading to the others only from when there is something to read: a
+lone caller's questions are all answered by one thread, and wake no other.
 """
 
 import sys
@@ -17,6 +19,7 @@ import ctypes  # noqa: E402
 import json  # noqa: E402
 import mmap  # noqa: E402
 import os  # noqa: E402
+import select  # noqa: E402
 import signal  # noqa: E402
 import socket  # noqa: E402
 import struct  # noqa: E402
@@ -83,12 +86,40 @@ def parse_items(payload):
     return items
 
 
+class Turn:
+    """Who reads from the socket. Where nobody has the turn and there is something to read, a thread
+    that waits for it is woken. Python's own lock would wake one as soon as it is free, to fight for
+    the interpreter with the thread that is about to call Mooncake, and would have another thread
+    make each call, which makes Mooncake slower."""
+
+    def __init__(self, sock):
+        self.socket = sock
+        self.taken = threading.Lock()
+        self.more = select.epoll()
+        self.more.register(sock, 0)
+
+    def try_take(self):
+        if not self.taken.acquire(blocking=False):
+            return False
+        self.more.modify(self.socket, 0)
+        return True
+
+    def take(self):
+        while not self.try_take():
+            self.more.poll()
+
+    def give(self):
+        """In this order: a thread that is told and finds the turn taken is not told again."""
+        self.taken.release()
+        self.more.modify(self.socket, select.EPOLLIN | select.EPOLLONESHOT)
+
+
 class Link:
     """The socket: whole frames in and out, one thread at a time in each direction."""
 
     def __init__(self, sock):
         self.socket = sock
-        self.reading = threading.Lock()
+        self.turn = Turn(sock)
         self.writing = threading.Lock()
 
     def _read(self, count):
@@ -116,7 +147,7 @@ class Link:
         return data, fds[0] if fds else None
 
     def read(self):
-        """(type, call, payload, descriptor); the caller holds `reading`."""
+        """(type, call, payload, descriptor); the caller has the turn."""
         header, fd = self._read_header()
         magic, version, kind, call, size, _ = HEADER.unpack(header)
         if magic != MAGIC or version != VERSION or size > MAX_PAYLOAD:
@@ -341,39 +372,50 @@ class Helper:
             answers.append((code, 0))
         return answers
 
-    def ask(self, kind, call, payload):
+    def answers(self, kind, payload):
         items = parse_items(payload)
         question = {PUT: self.put, GET: self.get, EXIST: self.exist, REMOVE: self.remove}[kind]
         try:
             # Before its set-up the client crashes on any question.
-            answers = question(items) if self.ready else [(INTERNAL_ERROR, 0)] * len(items)
+            return question(items) if self.ready else [(INTERNAL_ERROR, 0)] * len(items)
         except Exception:
             traceback.print_exc()
-            answers = [(INTERNAL_ERROR, 0)] * len(items)
-        self.link.answer(call, answers)
+            return [(INTERNAL_ERROR, 0)] * len(items)
 
     # --- threads ---
 
     def serve(self):
+        turn = self.link.turn
+        has_turn = False
         while True:
-            with self.link.reading:
-                kind, call, payload, fd = self.link.read()
-                # In the order in which they came: a question may name a region just mapped.
-                if kind == MAP:
-                    self.map(call, payload, fd)
-                    continue
-                if fd is not None:
-                    os.close(fd)
-                if kind == UNMAP:
-                    self.unmap(call, payload)
-                    continue
-                if kind == SETUP:
-                    threading.Thread(target=self.set_up, args=(json.loads(bytes(payload)),),
-                                     daemon=True).start()
-                    continue
-            if kind not in (PUT, GET, EXIST, REMOVE):
+            if not has_turn:
+                turn.take()
+            kind, call, payload = self.next_question()
+            turn.give()
+            answers = self.answers(kind, payload)
+            # Before the answer is out, lest the next question wakes another thread.
+            has_turn = turn.try_take()
+            self.link.answer(call, answers)
+
+    def next_question(self):
+        """Of the calls. All else is done here, in the order in which it came: a question may name a
+        region just mapped."""
+        while True:
+            kind, call, payload, fd = self.link.read()
+            if kind == MAP:
+                self.map(call, payload, fd)
+                continue
+            if fd is not None:
+                os.close(fd)
+            if kind == UNMAP:
+                self.unmap(call, payload)
+            elif kind == SETUP:
+                threading.Thread(target=self.set_up, args=(json.loads(bytes(payload)),),
+                                 daemon=True).start()
+            elif kind in (PUT, GET, EXIST, REMOVE):
+                return kind, call, payload
+            else:
                 raise Nonsense("a frame of unknown type")
-            self.ask(kind, call, payload)
 
     def run(self):
         try:

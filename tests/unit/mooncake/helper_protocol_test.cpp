@@ -155,6 +155,28 @@ TEST_F(WheelProtocol, SaysThatARegionCannotBeMappedAndServesTheOthers) {
             (std::vector<std::int64_t>{-600, 0}));
 }
 
+TEST_F(WheelProtocol, AnswersALoneCallerWithOneThread) {
+  set_up();
+  const auto first = ask(Type::exist, {{"thread", {}}});
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(ask(Type::exist, {{"thread", {}}}), first);
+}
+
+TEST_F(WheelProtocol, AsksMooncakeTwoThingsAtTheSameTime) {
+  set_up();
+  for (int round = 0; round < 20; ++round) {
+    for (const std::uint64_t call : {21, 22}) {
+      link_.send(Type::exist, call, wire::encode(std::vector<wire::Item>{{"meeting", {}}}));
+    }
+    for (int i = 0; i < 2; ++i) {
+      const auto frame = next();
+      ASSERT_GE(frame.header.call, 21U);
+      const auto answers = wire::decode_answers(frame.payload);
+      ASSERT_TRUE(answers && answers->size() == 1);
+      EXPECT_EQ(answers->front().code, 1);
+    }
+  }
+}
+
 struct NonsenseCase {
   const char* name;
   Type type;

@@ -1,7 +1,9 @@
 """The client's interface over a dictionary. Of the keys, "cursed" has a size that cannot be asked
-for, and a batch with "short" in it gets one answer too few."""
+for, and a batch with "short" in it gets one answer too few. Of "thread" it answers which one asks;
+and whoever asks for "meeting" waits for another who asks at the same time."""
 
 import ctypes
+import threading
 
 
 class ReplicateConfig:
@@ -12,6 +14,7 @@ class ReplicateConfig:
 class MooncakeDistributedStore:
     def __init__(self):
         self.values = {}
+        self.meeting = threading.Barrier(2, timeout=60)
 
     def setup(self, *_settings, **_more):
         return 0
@@ -48,7 +51,15 @@ class MooncakeDistributedStore:
         return len(value)
 
     def batch_is_exist(self, keys):
-        return self._answers(keys, [int(key in self.values) for key in keys])
+        return self._answers(keys, [self._is_exist(key) for key in keys])
+
+    def _is_exist(self, key):
+        if key == "thread":
+            return threading.get_native_id()
+        if key == "meeting":
+            self.meeting.wait()
+            return 1
+        return int(key in self.values)
 
     def get_size(self, key):
         if key == "cursed":
