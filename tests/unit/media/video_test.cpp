@@ -197,6 +197,18 @@ TEST(VideoBudget, CoversFramesDecoderAndCaller) {
                413);
 }
 
+// A round costs a wait for memory, and decodes in vain.
+TEST(VideoBudget, IsAskedOnceForWhatEachDecoderMakes) {
+  MemoryBudget budget(std::uint64_t{1} << 30);
+  for (const char* name : {"moving.gif", "h264.mp4", "vp9.webm"}) {
+    int asked = 0;
+    DecodeContext context{.budget = &budget};
+    context.bytes_beside = [&](const MediaShape&) { return ++asked, std::uint64_t{0}; };
+    decode_video(clip_file(name), all_frames(), {}, context);
+    EXPECT_EQ(asked, 1) << name;
+  }
+}
+
 TEST(VideoTime, AnOverdueOrStoppedDecodeEndsWithAnError) {
   const auto past = std::chrono::steady_clock::now() - std::chrono::seconds(1);
   EXPECT_EQ(
