@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <new>
 #include <string>
 #include <utility>
@@ -97,6 +98,12 @@ void DecodeJob::reserve_for(const MediaShape& shape, std::uint64_t own_bytes,
   if (context_.bytes_beside) beside_bytes_ = context_.bytes_beside(shape);
   lease_ = context_.budget->acquire(own_bytes + std::max(scratch_bytes, beside_bytes_),
                                     context_.deadline, context_.cancel);
+}
+
+MemoryLease DecodeJob::lease_beforehand(std::uint64_t bytes) const {
+  if (context_.budget == nullptr || lease_.bytes() > 0) return {};
+  return context_.budget->acquire(std::min(bytes, context_.budget->capacity()), context_.deadline,
+                                  context_.cancel);
 }
 
 MemoryLease DecodeJob::take_lease(std::uint64_t own_bytes) {

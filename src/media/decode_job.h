@@ -25,6 +25,10 @@ class DecodeJob {
   // The lease, with the part that the result of this size and the caller need.
   MemoryLease take_lease(std::uint64_t own_bytes);
 
+  // For what has to be made before the need is known: so much, or all there can be. Given back
+  // before the job's own lease is asked for; nothing once that is there.
+  MemoryLease lease_beforehand(std::uint64_t bytes) const;
+
   // Takes the lease for the peak need: the RGB pixels (twice if they must be turned), and beside
   // them `scratch_bytes` or what the caller wants later. At most once a job.
   void reserve(std::uint64_t width, std::uint64_t height, Orientation orientation,

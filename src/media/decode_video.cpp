@@ -27,8 +27,13 @@ constexpr std::uint64_t most_kept_frames = 20;
 // Where each picture stands alone: the one before, the new one, and the same as RGB with alpha.
 constexpr std::uint64_t fewest_kept_frames = 4;
 
-// Enough for most: three planes of 8 bits, or 4:2:0 of up to 16.
-constexpr std::uint32_t usual_pixel_bytes = 3;
+// What a decoder makes of a pixel, as far as can be known before: to guess too little costs a
+// round.
+std::uint32_t usual_pixel_bytes(AVCodecID codec) {
+  // RGB with alpha, and 4:2:2 of 10 bits.
+  if (codec == AV_CODEC_ID_GIF || codec == AV_CODEC_ID_PRORES) return 4;
+  return 3;  // three planes of 8 bits, or 4:2:0 of up to 16
+}
 
 // Sides are coded in whole blocks, of which what is too much is cut off; and the rows that a
 // decoder works on count as a picture of 280 rows.
@@ -101,10 +106,11 @@ class VideoJob {
   }
 
  private:
-  FrameSurvey look_through(const DecodeJob& job) const {
+  FrameSurvey look_through(const DecodeJob& job) {
     if (format_ == MediaFormat::gif) check_gif_end(bytes_, job);
     FfmpegSource source(bytes_, format_, AVMEDIA_TYPE_VIDEO, job);
     check_frame_size(source, job);
+    pixel_bytes_ = usual_pixel_bytes(source.stream().codecpar->codec_id);
     const double declared = source.declared_seconds();
     check_seconds(declared);
     FrameSurvey survey = survey_frames(source, limits_.max_source_frames);
@@ -227,7 +233,7 @@ class VideoJob {
   const DecodeContext& context_;
   const ImageLimits image_limits_;
   std::uint64_t frames_seen_ = 0;
-  std::uint32_t pixel_bytes_ = usual_pixel_bytes;
+  std::uint32_t pixel_bytes_ = 0;
 };
 
 void check_video_format(MediaFormat format) {

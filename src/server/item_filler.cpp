@@ -133,6 +133,14 @@ std::uint64_t bytes_beside(const Preprocessor& preprocessor, const PreparedItem&
   return preprocessor.bytes_beside(shape.width, shape.height, item.params);
 }
 
+// What is done before the pixels is cheap for most pictures, and needs no turn. Of clips and sounds
+// all packets are read, and of HEIC and AVIF a library looks at every item that is inside.
+bool has_costly_header(const PreparedItem& item) {
+  if (item.modality != Modality::image) return true;
+  const MediaFormat format = sniff(*item.bytes);
+  return format == MediaFormat::heic || format == MediaFormat::avif;
+}
+
 std::uint32_t decode_slots(std::uint32_t wanted) {
   return wanted != 0 ? wanted : std::max(2U, std::thread::hardware_concurrency());
 }
@@ -211,18 +219,17 @@ std::shared_ptr<const PreprocessedItem> ItemFiller::preprocess(ModelSlot& slot,
                                                                const RequestContext& context) {
   const Preprocessor& preprocessor = slot.encoder().preprocessor();
   DecodeContext decode{budget_.get(), context.deadline, context.cancel};
-  // Asked between the header and the pixels. What comes before is cheap for a picture, and needs no
-  // turn; of clips and sounds all packets are read.
+  const SlotGate::Rank place = turns_.draw();
   std::optional<DecodeTurns::Turn> turn;
-  if (item.modality != Modality::image) {
-    turn.emplace(turns_.enter(0, context.deadline, context.cancel));
-  }
+  const auto take_turn = [&](std::uint64_t work_pixels) {
+    if (turn && turn->is_good_for(work_pixels)) return;
+    turn.reset();
+    turn.emplace(turns_.enter(place, work_pixels, context.deadline, context.cancel));
+  };
+  if (has_costly_header(item)) take_turn(0);
+  // Asked between the header and the pixels.
   decode.bytes_beside = [&](const MediaShape& shape) {
-    // Whoever has a turn keeps it, unless it needs one of the few for large work: that comes first.
-    if (!turn || shape.work_pixels > DecodeTurns::large_picture) {
-      turn.reset();
-      turn.emplace(turns_.enter(shape.work_pixels, context.deadline, context.cancel));
-    }
+    take_turn(shape.work_pixels);
     return bytes_beside(preprocessor, item, shape);
   };
   decode.jpeg_reduction = [&](std::uint32_t width, std::uint32_t height) {

@@ -103,12 +103,22 @@ Bytes tiff_around(const Bytes& jpeg, std::uint16_t width, std::uint16_t height) 
                   field(278, number, 1, height) + field(279, long_number, 1, size) + u32(0));
 }
 
-Failure tiff_failure(const char* name, const ImageLimits& limits) {
-  const Bytes jpeg = picture(name);
+Bytes tiff_with(const Bytes& jpeg) {
   const RgbImage plain = decode(jpeg);
-  return decode_failure(tiff_around(jpeg, static_cast<std::uint16_t>(plain.width),
-                                    static_cast<std::uint16_t>(plain.height)),
-                        limits);
+  return tiff_around(jpeg, static_cast<std::uint16_t>(plain.width),
+                     static_cast<std::uint16_t>(plain.height));
+}
+
+Failure tiff_failure(const char* name, const ImageLimits& limits) {
+  return decode_failure(tiff_with(picture(name)), limits);
+}
+
+// The JPEG with a segment of this marker and content before all others.
+Bytes with_segment(const Bytes& jpeg, char marker, const std::string& content) {
+  const std::size_t length = content.size() + 2;
+  const std::string head{'\xff', marker, static_cast<char>(length >> 8), static_cast<char>(length)};
+  const std::string text = to_text(jpeg);
+  return to_bytes(text.substr(0, 2) + head + content + text.substr(2));
 }
 
 // Its scans cannot be interrupted, so they are counted before.
@@ -120,6 +130,30 @@ TEST(TiffBounds, AJpegInsideIsHeldToTheScansOfAJpeg) {
 
 TEST(TiffBounds, AProgressiveJpegInsideIsRefusedBeforeItIsDecoded) {
   const Failure failure = tiff_failure("progressive.jpg", {});
+  EXPECT_EQ(failure.status(), 415) << failure.message;
+  EXPECT_NE(failure.message.find("progressive"), std::string::npos) << failure.message;
+}
+
+// A thumbnail, a profile, a comment: what they hold is no marker.
+TEST(TiffBounds, WhatSegmentsOfAJpegInsideHoldIsNotCounted) {
+  using namespace std::string_literals;
+  constexpr char application = '\xe1';
+  constexpr char comment = '\xfe';
+  const Bytes plain = picture("plain.jpg");
+  const std::string thumbnail = to_text(picture("progressive.jpg")).substr(0, 60'000);
+  const std::string markers = "\xff\xc2\0\x0b\xff\xca\xff\xda\xff\xda\xff"s;
+  const RgbImage expected = decode(tiff_with(plain));
+  for (const Bytes& jpeg :
+       {with_segment(plain, application, thumbnail), with_segment(plain, comment, markers),
+        with_segment(with_segment(plain, comment, markers), application, markers)}) {
+    EXPECT_EQ(decode(tiff_with(jpeg), {.max_jpeg_scans = 1}), expected);
+  }
+}
+
+// Behind such a segment it is found all the same.
+TEST(TiffBounds, AProgressiveJpegOfTooManyScansIsNotHiddenBySegments) {
+  const Bytes jpeg = with_segment(picture("progressive.jpg"), '\xfe', "\xff\xda");
+  const Failure failure = decode_failure(tiff_with(jpeg), {.max_jpeg_scans = 1});
   EXPECT_EQ(failure.status(), 415) << failure.message;
   EXPECT_NE(failure.message.find("progressive"), std::string::npos) << failure.message;
 }

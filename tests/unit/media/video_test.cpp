@@ -197,6 +197,38 @@ TEST(VideoBudget, CoversFramesDecoderAndCaller) {
                413);
 }
 
+// A round costs a wait for memory, and decodes in vain.
+TEST(VideoBudget, IsAskedOnceForWhatEachDecoderMakes) {
+  MemoryBudget budget(std::uint64_t{1} << 30);
+  for (const char* name : {"moving.gif", "h264.mp4", "vp9.webm"}) {
+    int asked = 0;
+    DecodeContext context{.budget = &budget};
+    context.bytes_beside = [&](const MediaShape&) { return ++asked, std::uint64_t{0}; };
+    decode_video(clip_file(name), all_frames(), {}, context);
+    EXPECT_EQ(asked, 1) << name;
+  }
+}
+
+// The header of such an MP4 does not tell the size of its frames; a decoder has to be asked, which
+// takes memory of its own before anything is known.
+TEST(VideoBudget, CoversADecoderThatIsAskedForTheSizeOfFrames) {
+  MemoryBudget budget(std::uint64_t{64} << 20);
+  int asked = 0;
+  DecodeContext context{.budget = &budget};
+  context.bytes_beside = [&](const MediaShape&) { return ++asked, std::uint64_t{0}; };
+  {
+    const MemoryLease all = budget.acquire(budget.capacity(), std::chrono::steady_clock::now());
+    context.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    EXPECT_EQ(failure_of([&] { decode_video(clip_file("mpeg4.mp4"), {}, {}, context); }).status(),
+              503);
+    EXPECT_EQ(asked, 0) << "it was opened without";
+  }
+  context.deadline = std::chrono::steady_clock::time_point::max();
+  EXPECT_NO_THROW(decode_video(clip_file("mpeg4.mp4"), {}, {}, context));
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(budget.used(), 0U);
+}
+
 TEST(VideoTime, AnOverdueOrStoppedDecodeEndsWithAnError) {
   const auto past = std::chrono::steady_clock::now() - std::chrono::seconds(1);
   EXPECT_EQ(

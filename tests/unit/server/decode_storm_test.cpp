@@ -23,6 +23,22 @@ EncodeItem large_picture(std::uint8_t seed) {
   return item;
 }
 
+EncodeItem broken_item(Modality modality, const std::string& text) {
+  EncodeItem item;
+  item.modality = modality;
+  item.bytes = std::make_shared<const Bytes>(to_bytes(text));
+  return item;
+}
+
+// Of each kind whose header is dear to read one that is broken there.
+std::vector<EncodeItem> broken_headers() {
+  using namespace std::string_literals;
+  return {broken_item(Modality::video, "GIF89a\1\0\1\0\0\0\0"s),
+          broken_item(Modality::audio, "RIFF\x24\0\0\0WAVEfmt \x10\0"s),
+          broken_item(Modality::image, "\0\0\0\x18"s + "ftypheic" + "\0\0\0\0"s + "heicmif1"),
+          broken_item(Modality::image, "\0\0\0\x18"s + "ftypavif" + "\0\0\0\0"s + "avifmif1")};
+}
+
 class DecodeStorm : public ::testing::Test {
  protected:
   static ServerConfig with_turns(std::uint32_t count) {
@@ -75,6 +91,27 @@ TEST_F(DecodeStorm, LargePicturesLeaveATurnToSmallOnes) {
   EXPECT_TRUE(has_to_wait(parts, large_picture(2)));
   const auto small = begin(parts, url_item(png_url(1)), 2);
   parts.encoder->preprocessing().open();
+}
+
+// Of a clip or a sound all packets are read to know what it holds. If that took no turn, it would
+// be told here that it is broken.
+TEST_F(DecodeStorm, NoClipOrSoundIsLookedThroughBeforeItsTurn) {
+  ServiceParts parts(with_turns(1));
+  parts.encoder->preprocessing().close();
+  const auto held = begin(parts, url_item(png_url(1)), 1);
+  for (const EncodeItem& item : broken_headers()) EXPECT_TRUE(has_to_wait(parts, item));
+  parts.encoder->preprocessing().open();
+}
+
+TEST_F(DecodeStorm, WhatIsBrokenIsSaidInItsTurn) {
+  ServiceParts parts(with_turns(1));
+  for (const EncodeItem& item : broken_headers()) {
+    const auto code = failure_of([&] { parts.service->encode(request_for({item})); }).code;
+    // Without libheif.
+    const bool is_unknown =
+        item.modality == Modality::image && code == ErrorCode::unsupported_format;
+    EXPECT_TRUE(is_unknown || code == ErrorCode::invalid_argument) << to_string(code);
+  }
 }
 
 }  // namespace

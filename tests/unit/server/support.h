@@ -83,6 +83,28 @@ class TestPreprocessor final : public Preprocessor {
     gate.pass();
     return inner_.run(image, params);
   }
+  VideoSampling video_sampling(const ResolvedParams& params) const override {
+    return inner_.video_sampling(params);
+  }
+  std::uint64_t video_bytes_beside(const MediaShape& shape,
+                                   const ResolvedParams& params) const override {
+    return inner_.video_bytes_beside(shape, params);
+  }
+  PreprocessedItem run_video(const VideoClip& clip, const ResolvedParams& params) const override {
+    gate.pass();
+    return inner_.run_video(clip, params);
+  }
+  std::uint32_t audio_rate(const ResolvedParams& params) const override {
+    return inner_.audio_rate(params);
+  }
+  std::uint64_t audio_bytes_beside(std::uint64_t samples,
+                                   const ResolvedParams& params) const override {
+    return inner_.audio_bytes_beside(samples, params);
+  }
+  PreprocessedItem run_audio(const AudioClip& clip, const ResolvedParams& params) const override {
+    gate.pass();
+    return inner_.run_audio(clip, params);
+  }
   std::vector<PipelineVersion> versions() const override { return inner_.versions(); }
 
  private:

@@ -5,7 +5,6 @@
 #include <memory>
 #include <stdexcept>
 
-#include "server/slot_gate.h"
 #include "server/task_group.h"
 #include "support.h"
 
@@ -118,26 +117,6 @@ TEST(TaskGroup, TurnsForeignExceptionsIntoErrors) {
   const Failure failure = failure_of([&] { TaskGroup::run(pool, 0, 1, job, {}); });
   EXPECT_EQ(failure.code, ErrorCode::internal);
   EXPECT_EQ(failure.message, "internal error");
-}
-
-TEST(SlotGate, LetsInAsManyAsItHasSlots) {
-  SlotGate gate(1);
-  const auto late = std::chrono::steady_clock::now() + patience;
-  std::optional<SlotGate::Slot> first(gate.enter(late, {}));
-  EXPECT_EQ(failure_of([&] { gate.enter(std::chrono::steady_clock::now(), {}); }).code,
-            ErrorCode::deadline_exceeded);
-  std::thread second([&] { gate.enter(std::chrono::steady_clock::time_point::max(), {}); });
-  first.reset();
-  second.join();
-}
-
-TEST(SlotGate, IsLeftByWhoIsCancelled) {
-  SlotGate gate(0);
-  std::stop_source stop;
-  std::thread canceller([&] { stop.request_stop(); });
-  const auto late = std::chrono::steady_clock::now() + patience;
-  EXPECT_EQ(failure_of([&] { gate.enter(late, stop.get_token()); }).code, ErrorCode::cancelled);
-  canceller.join();
 }
 
 }  // namespace
