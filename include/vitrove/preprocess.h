@@ -12,10 +12,10 @@
 // make the same key (B22); run() reads nothing else. Unknown parameters and wrong types are
 // invalid_argument (400) naming them.
 //
-// How large an item becomes for the model is what its encode costs, so a request decides about that
-// within bounds: what the files (with the server's overrides) allow by themselves, or what
-// PreprocessLimits add to that. Beyond is too_large (413) naming the limit, before anything is
-// decoded or allocated.
+// How large an item becomes for the model is what its encode costs, so it has bounds, those of
+// PreprocessLimits. Without: what the files (with the server's overrides) allow, 2^24 pixels where
+// they leave a picture's size open, 2^27 for a clip whose frames alone they bound. Beyond is
+// too_large (413) naming the limit, before anything is decoded or allocated.
 //
 // A family takes pictures, clips or sounds, or several of them. The functions of a modality that it
 // does not take throw Error{unsupported_format}; what resolve() accepted, they take.
@@ -74,7 +74,7 @@ struct PreprocessedItem {
   Digest256 feature_digest() const;
 };
 
-// What requests may ask for where the model's own configuration says less; 0 adds nothing to that.
+// The operator's bounds, below or above the model's own configuration; 0 leaves it at that.
 struct PreprocessLimits {
   // Height times width of a picture, or of a frame, as the model sees it.
   std::uint64_t max_pixels = 0;

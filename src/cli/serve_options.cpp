@@ -45,8 +45,8 @@ void add_model_options(CLI::App& app, ServerConfig& config) {
                  R"(defaults of mm_processor_kwargs as JSON: {"image": {"max_pixels": 1048576}})")
       ->group(group);
   app.add_option("--max-processed-pixels", config.max_processed_pixels,
-                 "height times width of a picture or frame as the model sees it that requests may "
-                 "ask for; less than the model's own configuration allows changes nothing")
+                 "height times width of a picture or frame as the model sees it: the bound for "
+                 "requests and defaults; 0: what the model's own configuration allows")
       ->capture_default_str()
       ->group(group);
   app.add_option("--max-processed-clip-pixels", config.max_processed_clip_pixels,
@@ -54,7 +54,7 @@ void add_model_options(CLI::App& app, ServerConfig& config) {
       ->capture_default_str()
       ->group(group);
   app.add_option("--max-processed-seconds", config.max_processed_seconds,
-                 "chunk_length of sounds that requests may ask for, likewise")
+                 "chunk_length of sounds, likewise")
       ->capture_default_str()
       ->group(group);
   app.add_option("--max-batch-size", config.max_batch_size, "items in one run of the encoder")

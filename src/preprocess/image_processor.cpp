@@ -34,18 +34,31 @@ std::vector<float> to_planes(const RgbImage& image, const Placement& placement,
 
 }  // namespace
 
+ImageProcessor::ImageProcessor(const ImageFamily& family, const ImageParams& params,
+                               const PreprocessLimits& limits)
+    : family_(family), params_(params), limits_(limits) {
+  if (!has_fixed_canvas(params, family)) return;
+  constexpr Size any{64, 64};
+  check_processed_bound(limits.max_pixels, area(place(any, params, family).canvas),
+                        processed_pixels);
+}
+
+std::uint64_t ImageProcessor::most_pixels_by_file(const Size& picture) const {
+  const std::uint64_t pixels = area(place(picture, params_, family_).canvas);
+  return has_fixed_canvas(params_, family_) ? pixels : std::min(pixels, most_open_pixels);
+}
+
 Placement ImageProcessor::place_within_bounds(const Size& picture,
                                               const ImageParams& params) const {
   const Placement result = place(picture, params, family_);
-  std::uint64_t limit = area(place(picture, params_, family_).canvas);
-  if (!has_fixed_canvas(params_, family_)) limit = std::min(limit, most_open_pixels);
-  limit = std::max(limit, limits_.max_pixels);
+  const std::uint64_t limit =
+      limits_.max_pixels != 0 ? limits_.max_pixels : most_pixels_by_file(picture);
   if (area(result.canvas) <= limit) return result;
   refuse_processed_size("an image of " + std::to_string(picture.width) + " x " +
                             std::to_string(picture.height) + " pixels would become " +
                             std::to_string(result.canvas.width) + " x " +
                             std::to_string(result.canvas.height),
-                        limit, "pixels");
+                        limit, processed_pixels);
 }
 
 ResolvedParams ImageProcessor::resolve(Modality modality, std::string_view kwargs) const {

@@ -9,10 +9,10 @@ namespace vitrove {
 
 class ImageProcessor final : public Preprocessor {
  public:
-  // `family` must outlive it (they are constants).
+  // `family` must outlive it (they are constants). Throws Error{invalid_argument} for a limit that
+  // no picture can keep.
   ImageProcessor(const ImageFamily& family, const ImageParams& params,
-                 const PreprocessLimits& limits)
-      : family_(family), params_(params), limits_(limits) {}
+                 const PreprocessLimits& limits);
 
   std::string_view family() const override { return family_.name; }
   ResolvedParams resolve(Modality modality, std::string_view kwargs) const override;
@@ -24,8 +24,10 @@ class ImageProcessor final : public Preprocessor {
   std::vector<PipelineVersion> versions() const override;
 
  private:
-  // Throws Error{too_large} when the canvas would be larger than the family's own parameters make
-  // it, and than the limits allow.
+  // What the family's own parameters make of it.
+  std::uint64_t most_pixels_by_file(const Size& picture) const;
+  // Throws Error{too_large} when the canvas would be larger than the limits allow, or without them
+  // the family's own parameters.
   Placement place_within_bounds(const Size& picture, const ImageParams& params) const;
 
   const ImageFamily& family_;

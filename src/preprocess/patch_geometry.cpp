@@ -85,7 +85,7 @@ std::uint64_t whole_steps(std::uint64_t frames, const PatchParams& params) {
 
 void check_picture(const Size& resized, const PatchParams& params, std::uint64_t limit) {
   if (counted(area(resized), params) <= limit) return;
-  refuse_processed_size("an image would become " + describe(resized), limit, "pixels");
+  refuse_processed_size("an image would become " + describe(resized), limit, processed_pixels);
 }
 
 void check_all_frames(const Size& resized, std::uint64_t frames, std::uint64_t pixels,
@@ -93,7 +93,7 @@ void check_all_frames(const Size& resized, std::uint64_t frames, std::uint64_t p
   if (pixels <= limit) return;
   refuse_processed_size(
       "a clip would become " + std::to_string(frames) + " frames of " + describe(resized), limit,
-      "clip pixels");
+      processed_clip_pixels);
 }
 
 PatchLayout lay_out(const Size& resized, std::uint64_t frames, const PatchParams& params) {
@@ -137,16 +137,30 @@ PatchBounds bounds_of(const PatchFamily& family, const PreprocessLimits& limits)
     return params.do_resize ? params.max_pixels : most_open_pixels;
   };
   PatchBounds bounds;
-  bounds.picture_pixels = std::max(by_file(family.image), limits.max_pixels);
+  bounds.picture_pixels = bound_or(limits.max_pixels, by_file(family.image));
   if (family.counts_all_frames) {
     const std::uint64_t all = family.video.do_resize ? family.video.max_pixels : most_clip_pixels;
-    bounds.clip_pixels = std::max(all, limits.max_clip_pixels);
-    bounds.frame_pixels = bounds.clip_pixels;
+    bounds.clip_pixels = bound_or(limits.max_clip_pixels, all);
+    bounds.frame_pixels = bound_or(limits.max_pixels, bounds.clip_pixels);
     return bounds;
   }
-  bounds.frame_pixels = std::max(by_file(family.video), limits.max_pixels);
-  bounds.clip_pixels = std::max(largest_clip(family.video), limits.max_clip_pixels);
+  bounds.frame_pixels = bound_or(limits.max_pixels, by_file(family.video));
+  bounds.clip_pixels = bound_or(limits.max_clip_pixels, largest_clip(family.video));
   return bounds;
+}
+
+void check_bounds(const PatchFamily& family, const PreprocessLimits& limits) {
+  const auto least = [](const PatchParams& params) {
+    return params.do_resize ? params.min_pixels : 0;
+  };
+  const std::uint64_t clip = least(family.video);
+  check_processed_bound(limits.max_pixels, least(family.image), processed_pixels);
+  if (family.counts_all_frames) {
+    return check_processed_bound(limits.max_clip_pixels, clip, processed_clip_pixels);
+  }
+  check_processed_bound(limits.max_pixels, clip, processed_pixels);
+  check_processed_bound(limits.max_clip_pixels, clip * family.video.temporal_patch_size,
+                        processed_clip_pixels);
 }
 
 PatchLayout lay_out_picture(const Size& picture, const PatchParams& params,
@@ -175,6 +189,7 @@ PatchLayout lay_out_clip(const Size& picture, std::uint64_t frames, const PatchP
   const std::uint64_t all = whole_steps(frames, params) * params.temporal_patch_size;
   if (family.counts_all_frames) {
     check_all_frames(resized, frames, counted(all * area(resized), params), bounds.clip_pixels);
+    check_picture(resized, params, bounds.frame_pixels);
   } else {
     check_picture(resized, params, bounds.frame_pixels);
     check_all_frames(resized, frames, all * counted(area(resized), params), bounds.clip_pixels);

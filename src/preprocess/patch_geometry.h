@@ -19,8 +19,10 @@ struct PatchBounds {
   std::uint64_t frame_pixels = 0;
   std::uint64_t clip_pixels = 0;  // of all frames together
 };
-// What the family's own parameters allow, or the limits where those are larger.
+// The limits, and where they say nothing what the family's own parameters allow.
 PatchBounds bounds_of(const PatchFamily& family, const PreprocessLimits& limits);
+// Throws Error{invalid_argument} for limits that no item can keep.
+void check_bounds(const PatchFamily& family, const PreprocessLimits& limits);
 
 // Sides become multiples of patch_size * merge_size, with an area between min_pixels and
 // max_pixels, rounded as the reference rounds; `frames` is 1 for a picture. Throws

@@ -10,7 +10,9 @@ class PatchProcessor final : public Preprocessor {
  public:
   // With the parameters of its file in `family`.
   PatchProcessor(const PatchFamily& family, const PreprocessLimits& limits)
-      : family_(family), bounds_(bounds_of(family, limits)) {}
+      : family_(family), bounds_(bounds_of(family, limits)) {
+    check_bounds(family, limits);
+  }
 
   std::string_view family() const override { return family_.name; }
   ResolvedParams resolve(Modality modality, std::string_view kwargs) const override;

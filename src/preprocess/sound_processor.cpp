@@ -103,7 +103,7 @@ ResolvedParams SoundProcessor::resolve(Modality modality, std::string_view kwarg
   if (params.chunk_length > most_seconds_) {
     refuse_processed_size(
         "a sound would become " + std::to_string(params.chunk_length) + " seconds", most_seconds_,
-        "seconds");
+        processed_seconds);
   }
   ResolvedParams result;
   auto& values = result.values;

@@ -1,7 +1,6 @@
 // The preprocessor of Whisper and Qwen2-Audio: log-mel features of a chunk of sound.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -9,6 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "preprocess/log_mel.h"
+#include "preprocess/processed_size.h"
 #include "vitrove/preprocess.h"
 
 namespace vitrove {
@@ -34,7 +34,9 @@ class SoundProcessor final : public Preprocessor {
   // With the parameters of its file in `family`.
   SoundProcessor(const SoundFamily& family, const PreprocessLimits& limits)
       : family_(family),
-        most_seconds_(std::max(family.params.chunk_length, limits.max_sound_seconds)) {}
+        most_seconds_(bound_or(limits.max_sound_seconds, family.params.chunk_length)) {
+    check_processed_bound(limits.max_sound_seconds, family.params.chunk_length, processed_seconds);
+  }
 
   std::string_view family() const override { return family_.name; }
   ResolvedParams resolve(Modality modality, std::string_view kwargs) const override;
@@ -49,7 +51,7 @@ class SoundProcessor final : public Preprocessor {
 
  private:
   const SoundFamily family_;
-  const std::uint32_t most_seconds_;  // of chunk_length
+  const std::uint64_t most_seconds_;  // of chunk_length
 };
 
 }  // namespace vitrove

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from support import data_url, png, png_url, refused
+from support import data_url, png, png_url, refused, run_cli
 from test_towers import TOWERS, media_url
 
 # Of the tower: 48 tokens of 28 x 28 pixels.
@@ -54,14 +54,54 @@ def test_a_clip_has_a_bound_for_its_frames_and_for_all_of_them(server):
 def test_the_operator_raises_the_bounds(start):
     """The least that will do, and less."""
     wanted = {"min_pixels": 28 * 28 * 64, "max_pixels": 28 * 28 * 64}
-    for limit, allowed in ((28 * 28 * 64, True), (28 * 28 * 64 - 1, False), (1, False)):
+    for limit, allowed in ((28 * 28 * 64, True), (28 * 28 * 64 - 1, False)):
         server = start("--max-processed-pixels", limit, encoder=TOWERS / "qwen2_5_vl")
         reply = server.encode([SMALL], mm_processor_kwargs=wanted)
         assert (reply.status == 200) == allowed, reply.body
         if not allowed:
-            assert f"limit of {max(limit, MOST_PIXELS)} processed pixels" in reply.error["message"]
+            assert named_limit(limit) in reply.error["message"]
         assert server.encode([LARGE]).status == 200, "what the model's own configuration allows"
         assert server.stop() == 0
+
+
+def named_limit(pixels):
+    return f"limit of {pixels} processed pixels (--max-processed-pixels)"
+
+
+def test_the_operator_lowers_the_bounds_below_the_models_own(start, bystander):
+    """The encoder of a request that is refused costs nobody anything; smaller items are served."""
+    limit = 28 * 28 * 24
+    server = start("--max-processed-pixels", limit, encoder=TOWERS / "qwen2_5_vl")
+    server.encode_ok([SMALL])
+    before = server.metrics().sum("vitrove_encoder_items_total")
+    assert named_limit(limit) in refused(server, [LARGE], 413)["message"]
+    assert server.metrics().sum("vitrove_encoder_items_total") == before
+    less = server.encode_ok([LARGE], mm_processor_kwargs={"max_pixels": limit})
+    assert less["items"][0]["tokens"] <= 24
+
+
+def test_encode_on_the_command_line_keeps_to_the_same_bounds(tmp_path):
+    name = tmp_path / "large.png"
+    name.write_bytes(png(42, 700, 420))
+    command = ["encode", name, "--encoder", TOWERS / "qwen2_5_vl", "--json"]
+    for flags, allowed in (((), True), (("--max-processed-pixels", 28 * 28 * 24), False)):
+        done = run_cli(*command, *flags)
+        (item,) = json.loads(done.stdout)["items"]
+        assert ("error" not in item) == allowed, item
+        if not allowed:
+            assert item["error"]["code"] == "too_large"
+            assert named_limit(28 * 28 * 24) in item["error"]["message"]
+
+
+@pytest.mark.parametrize("tower,flag,limit", [
+    ("qwen2_5_vl", "--max-processed-pixels", 1),
+    ("qwen2_5_vl", "--max-processed-clip-pixels", 1),
+    ("whisper", "--max-processed-seconds", 3),
+])
+def test_a_bound_that_would_refuse_everything_is_no_start(tower, flag, limit):
+    done = run_cli("serve", "--port", 0, "--encoder", TOWERS / tower, flag, limit)
+    assert done.returncode != 0
+    assert f"{flag} {limit} is less than the " in done.stderr
 
 
 def test_the_operator_lowers_the_bounds_with_the_defaults(start):

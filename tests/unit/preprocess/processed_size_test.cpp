@@ -77,13 +77,35 @@ TEST(ProcessedPictures, TheServersOverridesAreTheOperatorsToo) {
   EXPECT_NO_THROW(picture_bytes(*larger, 4000, 4000, R"({"min_pixels": 1003520})"));
 }
 
-TEST(ProcessedPictures, TheOperatorsBoundAddsToWhatTheFileAllows) {
+TEST(ProcessedPictures, TheOperatorsBoundIsTheBoundHigherOrLower) {
   const auto larger = make_preprocessor(qwen2, {}, {.max_pixels = 401'408});
   EXPECT_NO_THROW(picture_bytes(*larger, 4000, 4000, R"({"max_pixels": 401408})"));
   expect_too_large([&] { picture_bytes(*larger, 4000, 4000, R"({"max_pixels": 500000})"); },
-                   "limit of 401408 processed pixels");
-  const auto smaller = make_preprocessor(qwen2, {}, {.max_pixels = 1000});
-  EXPECT_NO_THROW(picture_bytes(*smaller, 4000, 4000, ""));
+                   "limit of 401408 processed pixels (--max-processed-pixels)");
+  const auto smaller = make_preprocessor(qwen2, {}, {.max_pixels = 50'176});
+  expect_too_large([&] { picture_bytes(*smaller, 4000, 4000, ""); },
+                   "limit of 50176 processed pixels (--max-processed-pixels)");
+  EXPECT_NO_THROW(picture_bytes(*smaller, 224, 224, ""));
+  EXPECT_NO_THROW(picture_bytes(*smaller, 4000, 4000, R"({"max_pixels": 50176})"));
+}
+
+TEST(ProcessedPictures, ABoundThatNothingCanKeepIsRefusedWithTheConfiguration) {
+  const auto expect_refused = [](std::string_view config, const PreprocessLimits& limits,
+                                 std::string_view option, std::string_view video = {}) {
+    const Failure failure = failure_of([&] { make_preprocessor(config, {}, limits, video); });
+    EXPECT_EQ(failure.status(), 400) << failure.message;
+    EXPECT_NE(failure.message.find(option), std::string::npos) << failure.message;
+  };
+  expect_refused(qwen2, {.max_pixels = 3135}, "--max-processed-pixels 3135");
+  expect_refused(qwen2, {.max_clip_pixels = 6271}, "--max-processed-clip-pixels 6271");
+  expect_refused(qwen3, {.max_clip_pixels = 4095}, "--max-processed-clip-pixels", qwen3_clips);
+  expect_refused(clip, {.max_pixels = 50'175}, "--max-processed-pixels 50175");
+  expect_refused(whisper, {.max_sound_seconds = 29}, "--max-processed-seconds 29");
+  EXPECT_NO_THROW(make_preprocessor(qwen2, {}, {.max_pixels = 3136, .max_clip_pixels = 6272}));
+  EXPECT_NO_THROW(make_preprocessor(qwen3, {}, {.max_clip_pixels = 4096}, qwen3_clips));
+  EXPECT_NO_THROW(make_preprocessor(clip, {}, {.max_pixels = 50'176}));
+  EXPECT_NO_THROW(
+      make_preprocessor(whisper, R"({"audio": {"chunk_length": 10}})", {.max_sound_seconds = 10}));
 }
 
 TEST(ProcessedPictures, OfClipLikeFamiliesStayOnTheFilesCanvas) {
@@ -132,6 +154,10 @@ TEST(ProcessedClips, HaveABoundForFramesAndOneForAllOfThem) {
   EXPECT_NO_THROW(clip_bytes(*preprocessor, 84, 42, R"({"num_frames": 42})")) << "small ones";
   const auto larger = make_preprocessor(qwen2, {}, {.max_clip_pixels = 401'408}, qwen2_clips);
   EXPECT_NO_THROW(clip_bytes(*larger, 1000, 8, R"({"num_frames": 8})"));
+  const auto smaller = make_preprocessor(qwen2, {}, {.max_clip_pixels = 200'704}, qwen2_clips);
+  EXPECT_NO_THROW(clip_bytes(*smaller, 1000, 4, ""));
+  expect_too_large([&] { clip_bytes(*smaller, 1000, 6, ""); },
+                   "limit of 200704 processed clip pixels (--max-processed-clip-pixels)");
   EXPECT_GE(clip_bytes(*preprocessor, 224, 3, ""), 12u * 4 * 224 * 224) << "filled up to four";
 }
 
@@ -151,6 +177,9 @@ TEST(ProcessedClips, OfQwen3CountAllFrames) {
                    "limit of 262144 processed clip pixels");
   const auto larger = make_preprocessor(qwen3, {}, {.max_clip_pixels = 1 << 20}, qwen3_clips);
   EXPECT_NO_THROW(clip_bytes(*larger, 1000, 40, R"({"max_pixels": 1048576})"));
+  const auto smaller = make_preprocessor(qwen3, {}, {.max_pixels = 65'536}, qwen3_clips);
+  expect_too_large([&] { clip_bytes(*smaller, 1000, 2, ""); }, "limit of 65536 processed pixels");
+  EXPECT_NO_THROW(clip_bytes(*smaller, 1000, 40, "")) << "frames of many are smaller";
 }
 
 TEST(ProcessedSounds, AreNotFilledUpBeyondTheFilesChunk) {

@@ -51,7 +51,7 @@ TEST(RealTransform, EqualsItsDefinitionForAllKindsOfSizes) {
 
 PreprocessedItem features_of(std::string_view config, std::vector<float> samples,
                              std::string_view kwargs = {}) {
-  const auto preprocessor = make_preprocessor(config, {}, {.max_sound_seconds = 3});
+  const auto preprocessor = make_preprocessor(config, {}, {.max_sound_seconds = 30});
   const ResolvedParams params = preprocessor->resolve(Modality::audio, kwargs);
   return preprocessor->run_audio({std::move(samples), preprocessor->audio_rate(params)}, params);
 }
