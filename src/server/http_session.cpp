@@ -14,7 +14,6 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/error.hpp>
@@ -26,6 +25,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include "server/due_timer.h"
 #include "server/error_reply.h"
 #include "server/request_framing.h"
 #include "server/response_head.h"
@@ -74,12 +74,12 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   Session(net::ip::tcp::socket socket, HttpHandler& handler, const SessionLimits& limits,
           ByteAllowance& bodies, SessionRegistry& registry)
       : socket_(std::move(socket)),
-        timer_(socket_.get_executor()),
         handler_(handler),
         limits_(limits),
         bodies_(bodies),
         registry_(registry),
-        pace_(limits.send_stall_timeout) {}
+        pace_(limits.send_stall_timeout),
+        timer_(socket_.get_executor(), *this, &Session::on_due) {}
   ~Session() override {
     release_body();
     registry_.remove(this);
@@ -110,7 +110,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     stop_ = {};
     is_late_ = false;
     is_head_request_ = false;
-    set_due(draining_ ? Clock::now() + drain_grace : Clock::now() + limits_.idle_timeout);
+    timer_.set(draining_ ? Clock::now() + drain_grace : Clock::now() + limits_.idle_timeout);
     await_head();
   }
 
@@ -161,7 +161,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     if (length && *length > admission.body_limit) return refuse_body();
     parser_->body_limit(admission.body_limit);
     state_ = State::reading_body;
-    set_due(request_.deadline);
+    timer_.set(request_.deadline);
     if (wants_continue()) return write_continue();
     read_body();
   }
@@ -339,7 +339,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   }
 
   void write_some() {
-    set_due(pace_.due());
+    timer_.set(pace_.due());
     const std::span<const net::const_buffer> rest = std::span(pending_).subspan(next_pending_);
     socket_.async_write_some(rest, [self = shared_from_this()](error_code error, std::size_t sent) {
       self->on_written(error, sent);
@@ -384,7 +384,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     state_ = State::lingering;
     error_code ignored;
     socket_.shutdown(net::ip::tcp::socket::shutdown_send, ignored);
-    set_due(Clock::now() + linger_time);
+    timer_.set(Clock::now() + linger_time);
     discard();
   }
 
@@ -418,37 +418,15 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     error_code ignored;
     const bool has_input = buffer_.size() > 0 || socket_.available(ignored) > 0;
     if (served_ > 0 && !has_input) return close();
-    set_due(std::min(due_, Clock::now() + drain_grace));
+    timer_.set(std::min(timer_.due(), Clock::now() + drain_grace));
   }
 
   // --- time ------------------------------------------------------------------------------------
 
-  // One timer for everything: a later due time costs nothing, since the timer looks again when it
-  // fires; only an earlier one has to set it anew.
-  void set_due(Clock::time_point due) {
-    due_ = due;
-    if (armed_until_ <= due_) return;
-    arm();
-  }
-
-  void arm() {
-    armed_until_ = due_;
-    timer_.expires_at(due_);
-    timer_.async_wait([weak = weak_from_this()](error_code error) {
-      const auto self = weak.lock();
-      if (!self || error || self->state_ == State::closed) return;
-      self->on_timer();
-    });
-  }
-
-  void on_timer() {
-    armed_until_ = Clock::time_point::max();
-    if (Clock::now() < due_) return arm();
-    on_due();
-  }
-
   void on_due() {
     switch (state_) {
+      case State::closed:
+        return;
       case State::reading_body: {
         is_late_ = true;
         error_code ignored;
@@ -463,7 +441,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
       case State::writing: {
         pace_.look(taken(), Clock::now());
         if (pace_.due() <= Clock::now()) return close();
-        return set_due(pace_.due());
+        return timer_.set(pace_.due());
       }
       default:
         return close();
@@ -471,7 +449,6 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   }
 
   net::ip::tcp::socket socket_;
-  net::steady_timer timer_;
   HttpHandler& handler_;
   const SessionLimits limits_;
   ByteAllowance& bodies_;
@@ -503,8 +480,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
   std::array<char, 4096> scratch_;
   std::size_t discarded_ = 0;
 
-  Clock::time_point due_ = Clock::time_point::max();
-  Clock::time_point armed_until_ = Clock::time_point::max();
+  DueTimer<Session> timer_;
 };
 
 }  // namespace
