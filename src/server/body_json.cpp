@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@ using boost::system::error_code;
 using nlohmann::json;
 
 constexpr std::size_t max_depth = 16;
+constexpr std::size_t max_name_echoed = 64;
 constexpr std::size_t no_limit = std::numeric_limits<std::size_t>::max();
 
 // What the parser calls; the names are its own.
@@ -37,6 +39,8 @@ class TreeBuilder {
   json take() { return std::move(root_); }
   bool has_too_many() const { return has_too_many_; }
   bool has_too_large_number() const { return has_too_large_number_; }
+  // The name that an object has a second time.
+  const std::optional<std::string>& repeated_name() const { return repeated_name_; }
 
   bool on_document_begin(error_code&) { return true; }
   bool on_document_end(error_code&) { return true; }
@@ -116,19 +120,30 @@ class TreeBuilder {
     if (open_.empty()) return &(root_ = std::move(value));
     json& parent = *open_.back();
     if (parent.is_array()) return &parent.emplace_back(std::move(value));
-    return &(parent[std::exchange(key_, {})] = std::move(value));
+    return add_field(parent, std::move(value), error);
+  }
+
+  json* add_field(json& parent, json value, error_code& error) {
+    const auto [place, is_new] = parent.emplace(std::exchange(key_, {}), std::move(value));
+    if (is_new) return &*place;
+    repeated_name_ = place.key();
+    stop(error);
+    return nullptr;
   }
 
   std::size_t values_left_;
   bool has_too_many_ = false;
   bool has_too_large_number_ = false;
+  std::optional<std::string> repeated_name_;
   json root_;
   std::vector<json*> open_;
   std::string key_;
   std::string text_;
 };
 
-[[noreturn]] void refuse(const char* message) { throw Error(ErrorCode::invalid_argument, message); }
+[[noreturn]] void refuse(const std::string& message) {
+  throw Error(ErrorCode::invalid_argument, message);
+}
 
 }  // namespace
 
@@ -144,6 +159,9 @@ json parse_body_json(std::string_view text, std::size_t max_values) {
   }
   if (parser.handler().has_too_large_number()) {
     refuse("a number in the body is larger than a double can hold");
+  }
+  if (const auto& name = parser.handler().repeated_name()) {
+    refuse("the field \"" + name->substr(0, max_name_echoed) + "\" is there twice");
   }
   if (error == boost::json::error::too_deep) refuse("the JSON is nested too deeply");
   if (error || read < text.size()) refuse("the body is not valid JSON");

@@ -112,8 +112,7 @@ TEST(EncodeBody, LongSettingsAreRefused) {
 TEST(EncodeBody, TextIsReadAsItIsMeant) {
   std::string req_id;
   const EncodeBody body = parse_encode_body(
-      R"({"mm_items":["data:,a\u00e9\n\"","data:,b"],"req\u005fid":"one","req_id":"two"})", 64,
-      req_id);
+      R"({"mm_items":["data:,a\u00e9\n\"","data:,b"],"req\u005fid":"two"})", 64, req_id);
   EXPECT_EQ(body.items[0].url, "data:,a\u00e9\n\"");
   EXPECT_EQ(body.items[1].url, "data:,b");
   EXPECT_EQ(req_id, "two");
@@ -196,6 +195,27 @@ TEST(EncodeBody, RefusesWhatIsNotAJsonObject) {
         "{\"mm_items\": [\"x\"],}"}) {
     EXPECT_EQ(refusal(text).code, ErrorCode::invalid_argument) << text;
   }
+}
+
+// Readers do not agree on which of the two counts.
+TEST(EncodeBody, RefusesAFieldThatIsThereTwice) {
+  const std::pair<const char*, const char*> bodies[] = {
+      {R"({"mm_items": ["data:,x"], "mm_items": ["data:,y"]})", "mm_items"},
+      {R"({"mm_items": ["data:,x"], "mm_items": ["data:,x"]})", "mm_items"},
+      {R"({"mm_items": [{"url": "data:,x", "url": "data:,y"}]})", "url"},
+      {R"({"mm_items": ["data:,x"], "modality": null, "modality": "image"})", "modality"},
+      {R"({"mm_items": ["data:,x"], "mm_processor_kwargs": {"size": {"a": 1, "\u0061": 2}}})", "a"},
+  };
+  for (const auto& [body, field] : bodies) {
+    const Failure failure = refusal(body);
+    EXPECT_EQ(failure.code, ErrorCode::invalid_argument) << body;
+    EXPECT_EQ(failure.message, "the field \"" + std::string(field) + "\" is there twice");
+  }
+  std::string req_id;
+  EXPECT_NO_THROW(parse_encode_body(
+      R"({"mm_items": [{"url": "data:,x"}, {"url": "data:,y"}], "mm_processor_kwargs": {"url": 1}})",
+      64, req_id))
+      << "the same name in several objects";
 }
 
 TEST(EncodeBody, RefusesDeepNestingWithoutFollowingIt) {
