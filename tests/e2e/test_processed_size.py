@@ -72,7 +72,7 @@ def test_the_operator_lowers_the_bounds_below_the_models_own(start, bystander):
     """The encoder of a request that is refused costs nobody anything; smaller items are served."""
     limit = 28 * 28 * 24
     server = start("--max-processed-pixels", limit, encoder=TOWERS / "qwen2_5_vl")
-    server.encode_ok([SMALL])
+    server.encode_ok([png_url(1)])  # which refused() asks for
     before = server.metrics().sum("vitrove_encoder_items_total")
     assert named_limit(limit) in refused(server, [LARGE], 413)["message"]
     assert server.metrics().sum("vitrove_encoder_items_total") == before
@@ -83,7 +83,8 @@ def test_the_operator_lowers_the_bounds_below_the_models_own(start, bystander):
 def test_encode_on_the_command_line_keeps_to_the_same_bounds(tmp_path):
     name = tmp_path / "large.png"
     name.write_bytes(png(42, 700, 420))
-    command = ["encode", name, "--encoder", TOWERS / "qwen2_5_vl", "--json"]
+    command = ["encode", name, "--encoder", TOWERS / "qwen2_5_vl", "--json",
+               "--store", "none"]
     for flags, allowed in (((), True), (("--max-processed-pixels", 28 * 28 * 24), False)):
         done = run_cli(*command, *flags)
         (item,) = json.loads(done.stdout)["items"]

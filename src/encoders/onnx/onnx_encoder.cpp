@@ -31,8 +31,7 @@ OnnxGraph load_graph(const ModelFiles& files, const EncoderOptions& options) {
 }
 
 // Every colour and some texture, so that a probe is no special case.
-RgbImage make_probe_picture() {
-  constexpr std::uint32_t side = 224;
+RgbImage make_probe_picture(std::uint32_t side) {
   RgbImage image{side, side, std::vector<std::uint8_t>(std::size_t{3} * side * side)};
   for (std::uint32_t y = 0; y < side; ++y) {
     for (std::uint32_t x = 0; x < side; ++x) {
@@ -43,6 +42,19 @@ RgbImage make_probe_picture() {
     }
   }
   return image;
+}
+
+// The largest that the operator's bounds leave.
+PreprocessedItem make_probe_item(const Preprocessor& preprocessor) {
+  const ResolvedParams params = preprocessor.resolve(Modality::image, {});
+  for (const std::uint32_t side : {224U, 112U, 56U}) {
+    try {
+      return preprocessor.run(make_probe_picture(side), params);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::too_large) throw;
+    }
+  }
+  return preprocessor.run(make_probe_picture(28), params);
 }
 
 // True when each dimension that the graph fixes is the item's. `declared` has one dimension more in
@@ -114,8 +126,7 @@ void OnnxEncoder::probe() {
     throw Error(ErrorCode::invalid_argument,
                 "model.onnx leaves the dim of output '" + config_.output + "' open");
   }
-  const ResolvedParams params = preprocessor_->resolve(Modality::image, {});
-  const PreprocessedItem item = preprocessor_->run(make_probe_picture(), params);
+  const PreprocessedItem item = make_probe_item(*preprocessor_);
   if (config_.layout == RowLayout::packed && !item.grid) {
     throw Error(ErrorCode::invalid_argument,
                 "vitrove.json: layout 'packed' needs grids, which preprocessing family '" +
