@@ -23,8 +23,10 @@ constexpr std::array known = {
            "name the authority that signed it with tls_ca=FILE, and the name in it with tls_name="},
     Advice{"redis", "TLS handshake", "it speaks no TLS: is it redis:// there?"},
     Advice{"redis", "the connection was lost", "it may speak TLS alone: is it rediss:// there?"},
-    Advice{"redis", "the server is silent",
-           "it accepts connections and says nothing: is it a Redis?"},
+    Advice{
+        "redis", "the server is silent",
+        "it accepts connections and says nothing: does it hang (stopped, swapping, a long script), "
+        "or is it no Redis?"},
     Advice{"redis", "OOM",
            "it is full and evicts nothing: set a maxmemory-policy such as allkeys-lru"},
     Advice{"redis", "READONLY", "it is a replica: name the server that it follows"},
@@ -33,6 +35,10 @@ constexpr std::array known = {
     Advice{"mooncake", "no_space",
            "no memory that is lent to the cluster has room: does a mooncake_client run? (segment= "
            "lends some from here)"},
+    Advice{
+        "mooncake", "timeout",
+        "the master, or a mooncake_client that lends memory, does not answer: do they run, and are "
+        "they not stopped?"},
     Advice{"mooncake", "cannot start", "python= names the interpreter that has the wheel"},
     Advice{"file", "Permission denied", "the folder must be writable for whoever runs Vitrove"},
     Advice{"file", "Read-only file system", "mount it writable, or name another folder"},

@@ -51,7 +51,7 @@ EmbeddingStoreFactory EmbeddingStoreFactory::with_builtins() {
   factory.register_backend(
       {"redis", "rediss", "valkey", "valkeys", "redis+cluster", "rediss+cluster", "valkey+cluster",
        "valkeys+cluster", "redis+sentinel", "rediss+sentinel", "redis-sentinel", "rediss-sentinel",
-       "valkey+sentinel", "valkeys+sentinel"},
+       "valkey+sentinel", "valkeys+sentinel", "valkey-sentinel", "valkeys-sentinel"},
       create_redis_store);
   factory.register_backend({"mooncake"}, create_mooncake_store);
   return factory;

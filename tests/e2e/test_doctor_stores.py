@@ -3,6 +3,7 @@ servers that are wrong in every way that is easily got wrong."""
 
 import contextlib
 import json
+import signal
 import socket
 import stat
 
@@ -102,6 +103,15 @@ def test_redis(redis_kinds, case):
     check(url(redis_kinds), state, *says)
 
 
+def test_a_redis_that_hangs(tmp_path):
+    with contextlib.ExitStack() as stack:
+        server = RedisServer(tmp_path)
+        stack.callback(server.stop)
+        server.process.send_signal(signal.SIGSTOP)
+        stack.callback(server.process.send_signal, signal.SIGCONT)
+        check(server.url(), "bad", "does it hang (stopped")
+
+
 def test_nothing_stays_in_redis(tmp_path):
     with contextlib.ExitStack() as stack:
         server = RedisServer(tmp_path)
@@ -119,7 +129,7 @@ def test_nothing_stays_in_redis(tmp_path):
 def test_something_that_is_no_redis():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         check(local(silent.getsockname()[1], options="?connect_timeout=300ms"), "bad",
-              "accepts connections and says nothing", "is it a Redis?")
+              "accepts connections and says nothing", "or is it no Redis?")
 
 
 def test_files_in_a_folder_that_cannot_be_written(tmp_path):
@@ -183,3 +193,14 @@ def test_mooncake_without_memory_in_the_cluster(cluster):
 def test_mooncake_with_all_it_needs(cluster):
     cluster.start_holder()
     check(cluster.url(), "good", "put, get and remove work")
+
+
+def test_mooncake_with_memory_that_hangs(cluster):
+    name = "mooncake_client"
+    if name not in cluster.processes:
+        cluster.start_holder(name)
+    cluster.processes[name].send_signal(signal.SIGSTOP)
+    try:
+        check(cluster.url(), "bad", "timeout", "a mooncake_client that lends memory, does not answer")
+    finally:
+        cluster.processes[name].send_signal(signal.SIGCONT)

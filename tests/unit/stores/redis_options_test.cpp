@@ -102,8 +102,9 @@ TEST(RedisUrl, WithUnknownOptionsIsRefused) {
 }
 
 TEST(RedisUrl, OfASentinelIsRefusedWithAClearLine) {
-  for (const std::string scheme : {"redis+sentinel", "rediss+sentinel", "redis-sentinel",
-                                   "rediss-sentinel", "valkey+sentinel", "valkeys+sentinel"}) {
+  for (const std::string scheme :
+       {"redis+sentinel", "rediss+sentinel", "redis-sentinel", "rediss-sentinel", "valkey+sentinel",
+        "valkeys+sentinel", "valkey-sentinel", "valkeys-sentinel"}) {
     const auto factory = EmbeddingStoreFactory::with_builtins();
     try {
       factory.create_backend(scheme + "://:secret@a:26379/mymaster");
