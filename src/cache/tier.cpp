@@ -75,9 +75,13 @@ std::vector<StoreResult> Tier::get(std::span<const EmbeddingKey> keys,
 std::vector<StoreResult> Tier::put(std::span<const EmbeddingKey> keys,
                                    std::span<const ConstBufferList> buffers, PutMode mode,
                                    const StoreContext& context) {
-  return guarded(keys.size(), [&] {
+  auto results = guarded(keys.size(), [&] {
     return store_->batch_put_from_multi_buffers(keys, buffers, mode, context);
   });
+  const bool has_shown_a_limit =
+      std::ranges::find(results, StoreStatus::too_large, &StoreResult::status) != results.end();
+  if (has_shown_a_limit) say_too_large(capabilities().max_value_bytes);
+  return results;
 }
 
 std::vector<StoreResult> Tier::remove(std::span<const EmbeddingKey> keys,
@@ -135,6 +139,10 @@ void Tier::report(Direction direction, bool fault) {
 void Tier::skipped_too_large(std::size_t values, std::uint64_t limit) {
   if (values == 0) return;
   puts_.record_faults(values, std::string(to_string(StoreStatus::too_large)));
+  say_too_large(limit);
+}
+
+void Tier::say_too_large(std::uint64_t limit) {
   if (said_too_large_.exchange(true)) return;
   logger()->warn("store {}: values beyond the limit of {} bytes are not put; said once", name_,
                  limit);

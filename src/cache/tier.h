@@ -98,6 +98,7 @@ class Tier {
   Breaker& breaker(Direction direction) {
     return direction == Direction::reads ? read_breaker_ : write_breaker_;
   }
+  void say_too_large(std::uint64_t limit);
 
   const std::shared_ptr<EmbeddingStore> store_;
   const std::string name_;

@@ -27,6 +27,7 @@
 #include "cli/output.h"
 #include "cli/safetensors_file.h"
 #include "cli/serve_options.h"
+#include "cli/server_list.h"
 #include "cli/store_access.h"
 #include "server/encode_service.h"
 #include "vitrove/error.h"
@@ -107,77 +108,6 @@ std::vector<std::byte> read_file(const std::string& name) {
 
 // --- through servers -------------------------------------------------------------------------
 
-// Which servers are worth asking. One that gave no answer is left alone for a while, each time for
-// longer.
-class ServerList {
- public:
-  using Clock = std::chrono::steady_clock;
-
-  explicit ServerList(const std::vector<std::string>& urls) {
-    for (const std::string& url : urls) servers_.push_back({url});
-  }
-
-  // The next server that was not tried: one that answers before one that is away, and the one with
-  // the fewest calls under way, so that one that hangs gets no second. Nothing when all were tried.
-  std::optional<std::size_t> next(const std::vector<bool>& tried) {
-    const std::lock_guard lock(mutex_);
-    const auto now = Clock::now();
-    std::optional<std::size_t> best;
-    for (std::size_t i = 0; i < servers_.size(); ++i) {
-      const std::size_t index = (turn_ + i) % servers_.size();
-      if (tried[index]) continue;
-      if (!best || rank(index, now) < rank(*best, now)) best = index;
-    }
-    if (!best) return best;
-    turn_ = *best + 1;
-    ++servers_[*best].calls;
-    return best;
-  }
-
-  // Whether it should be asked how it is before it is trusted with a file.
-  bool is_unknown(std::size_t index) {
-    const std::lock_guard lock(mutex_);
-    return !servers_[index].answers;
-  }
-
-  enum class Ended : std::uint8_t { answered, away };
-  void ended(std::size_t index, Ended how) {
-    const std::lock_guard lock(mutex_);
-    Server& server = servers_[index];
-    --server.calls;
-    server.answers = how == Ended::answered;
-    if (server.answers) {
-      server.pause = first_pause;
-      return;
-    }
-    server.away_until = Clock::now() + server.pause;
-    server.pause = std::min<Clock::duration>(2 * server.pause, longest_pause);
-  }
-
-  const std::string& url(std::size_t index) const { return servers_[index].url; }
-  std::size_t size() const { return servers_.size(); }
-
- private:
-  static constexpr std::chrono::seconds first_pause{5};
-  static constexpr std::chrono::seconds longest_pause{300};
-
-  struct Server {
-    std::string url;
-    std::size_t calls = 0;
-    bool answers = false;
-    Clock::time_point away_until;
-    Clock::duration pause = first_pause;
-  };
-
-  std::pair<bool, std::size_t> rank(std::size_t index, Clock::time_point now) const {
-    return {servers_[index].away_until > now, servers_[index].calls};
-  }
-
-  std::mutex mutex_;
-  std::vector<Server> servers_;
-  std::size_t turn_ = 0;
-};
-
 // As its content says; what is no medium is for the server to refuse.
 Modality modality_of_file(std::span<const std::byte> bytes) {
   return modality_of(sniff(bytes)).value_or(Modality::image);
@@ -225,24 +155,32 @@ std::string ask(const EncodeArguments& arguments, const std::string& url, bool i
   return client.expect("POST", "/encode", body);
 }
 
+// A server that does not answer in time hangs, perhaps, and is no better than one that is gone.
+bool is_sign_of_being_away(ErrorCode code) {
+  return code == ErrorCode::unavailable || code == ErrorCode::deadline_exceeded;
+}
+
 void encode_remotely(const EncodeArguments& arguments, ServerList& servers, Outcome& outcome) {
   const std::string body = request_body(arguments, read_file(outcome.file));
   std::vector<bool> tried(servers.size(), false);
-  while (const auto index = servers.next(tried)) {
-    tried[*index] = true;
+  while (const auto call = servers.next(tried)) {
+    tried[call->server] = true;
     try {
-      read_reply(ask(arguments, servers.url(*index), servers.is_unknown(*index), body),
+      read_reply(ask(arguments, servers.url(call->server), call->is_trial, body),
                  !arguments.output.empty(), outcome);
-      servers.ended(*index, ServerList::Ended::answered);
+      servers.ended(*call, ServerList::Ended::answered);
       outcome.error.clear();
       return;
     } catch (const Error& error) {
-      const bool is_away = error.code() == ErrorCode::unavailable;
-      servers.ended(*index, is_away ? ServerList::Ended::away : ServerList::Ended::answered);
+      const bool is_away = is_sign_of_being_away(error.code());
+      servers.ended(*call, is_away ? ServerList::Ended::away : ServerList::Ended::answered);
       outcome.error = error.what();
       if (is_away && !error.detail().empty()) outcome.error += ": " + error.detail();
       outcome.code = error.code();
       if (!is_servers_fault(error.code())) return;
+    } catch (...) {  // others may wait for what becomes of it
+      servers.ended(*call, ServerList::Ended::away);
+      throw;
     }
   }
 }

@@ -12,6 +12,10 @@
 //   remove leased      unless it is forced
 //   once get code -707 the first get of this client alone
 //
+// Beside the values it writes down what it was told: "segment", the memory that the client lends;
+// "config", how the last batch was to be put; "left", how much memory was still registered when the
+// client was destroyed.
+//
 // Like the real one it calls a put to an existing key a success and keeps the old bytes, fills only
 // the last of two equal keys in a batch, wants buffers of exactly the value's size inside
 // registered memory, takes no overlapping registrations and no empty values, crashes before its
@@ -37,6 +41,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// As Mooncake's header has it.
+struct ReplicateConfig {
+  std::size_t replica_num;
+  int with_soft_pin;
+  int with_hard_pin;
+  const char** preferred_segments;
+  std::size_t preferred_segments_count;
+};
+
 struct Fault {
   std::string action;
   long number = 0;
@@ -51,7 +64,7 @@ class Client {
       misbehave(*fault);
       if (fault->action == "code") return static_cast<int>(fault->number);
     }
-    std::ofstream(fs::path(directory_) / "segment") << segment;
+    write_down("segment", std::to_string(segment));
     is_set_up_ = true;
     return 0;
   }
@@ -71,6 +84,18 @@ class Client {
     if (const auto fault = fault_of("unregister")) misbehave(*fault);
     std::lock_guard lock(mutex_);
     return memory_.erase(address) == 1 ? 0 : -600;
+  }
+
+  void note_config(const ReplicateConfig& config) const {
+    const char* const where = config.preferred_segments == nullptr ? "" : " at an address";
+    write_down("config", "replicas " + std::to_string(config.replica_num) + " soft " +
+                             std::to_string(config.with_soft_pin) + " hard " +
+                             std::to_string(config.with_hard_pin) + " preferred " +
+                             std::to_string(config.preferred_segments_count) + where);
+  }
+  void leave() {
+    std::lock_guard lock(mutex_);
+    if (is_set_up_) write_down("left", std::to_string(memory_.size()));
   }
 
   int put(const std::string& key, const char* buffer, std::size_t size) {
@@ -121,6 +146,12 @@ class Client {
   }
 
  private:
+  // Whole, or not yet: tests wait for it.
+  void write_down(const std::string& name, const std::string& text) const {
+    const fs::path draft = fs::path(directory_) / (name + "-draft-" + std::to_string(::gettid()));
+    std::ofstream(draft) << text;
+    fs::rename(draft, fs::path(directory_) / name);
+  }
   fs::path path_of(const std::string& key) const {
     std::string name;
     for (const unsigned char c : key) {
@@ -187,7 +218,10 @@ void* mooncake_store_create() {
   return new Client;
 }
 
-void mooncake_store_destroy(void* store) { delete as_client(store); }
+void mooncake_store_destroy(void* store) {
+  as_client(store)->leave();
+  delete as_client(store);
+}
 
 int mooncake_store_setup(void* store, const char*, const char* metadata, std::uint64_t segment,
                          std::uint64_t, const char*, const char*, const char*) {
@@ -203,9 +237,10 @@ int mooncake_store_unregister_buffer(void* store, void* buffer) {
 }
 
 int mooncake_store_batch_put_from(void* store, const char** keys, void** buffers,
-                                  const std::size_t* sizes, std::size_t count, const void*,
+                                  const std::size_t* sizes, std::size_t count, const void* config,
                                   int* results) {
   const auto code = as_client(store)->begin("put");
+  as_client(store)->note_config(*static_cast<const ReplicateConfig*>(config));
   for (std::size_t i = 0; i < count; ++i) {
     results[i] = code ? static_cast<int>(*code)
                       : as_client(store)->put(keys[i], static_cast<char*>(buffers[i]), sizes[i]);

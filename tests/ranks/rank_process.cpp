@@ -1,13 +1,20 @@
 // One rank as a process of its own, over Gloo: plays random rounds and prints what it was told.
 //
 //   rank_process RANK SIZE DIRECTORY all|first ROUNDS SEED [freeze|die]
+//   rank_process RANK SIZE DIRECTORY all|first fill POOL_BYTES
+//
+// With "fill", it takes its share of a pool of so many bytes, fills it, and prints one line: the
+// bytes of its pages, of its arena, and of the shared memory that the kernel counts for it.
 //
 // With the last word, the highest rank stops in its tracks, or is gone, after the rounds, and the
 // others ask on until they are told that the group has failed. Exit codes: 0 well, 1 wrong, 3 told.
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
+#include <optional>
+#include <stdexcept>
 #include <string>
 
 #include <unistd.h>
@@ -28,6 +35,7 @@ struct Arguments {
   int rounds = 0;
   std::uint64_t seed = 0;
   std::string end;
+  std::optional<std::uint64_t> pool_bytes;
 };
 
 int print(const RoundsReport& report) {
@@ -56,6 +64,40 @@ int ask_until_told(RankAgreement& agreement) {
   return 1;
 }
 
+ControllerOptions share_of(const Arguments& given) {
+  ControllerOptions options;
+  options.pool.pool_bytes =
+      rank_pool_bytes(*given.pool_bytes, given.rank, given.size, given.all_rank_get);
+  options.put_after_uses = 1000;  // the store is not what is measured
+  return options;
+}
+
+std::uint64_t shared_memory_in_use() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("RssShmem:")) return std::stoull(line.substr(9)) * 1024;
+  }
+  throw std::runtime_error("the kernel does not count shared memory");
+}
+
+int fill(RankCache* cache) {
+  std::uint64_t data = 0;
+  std::uint64_t arena = 0;
+  if (cache != nullptr) {
+    PagePool& pool = ControllerAccess::impl(cache->controller).core->pool();
+    data = pool.total_pages() * pool.page_bytes();
+    arena = pool.arena().size();
+    const Picture large = picture(0, 4096);
+    const auto rows = large.golden();
+    for (int i = 0; cache->controller.stats().evictions_space == 0; ++i) {
+      auto ticket = lead(cache->controller, picture(i, large.rows));
+      ticket.publish({bytes_of(rows), large.rows, large.side(), 1ms});
+    }
+  }
+  std::cout << data << ' ' << arena << ' ' << shared_memory_in_use() << std::endl;
+  return 0;
+}
+
 int run(const Arguments& given) {
   GlooOptions gloo;
   gloo.rank = given.rank;
@@ -68,7 +110,8 @@ int run(const Arguments& given) {
   if (given.rank == 0 || given.all_rank_get) {
     FileStoreOptions store;
     store.root = given.directory / "store";
-    cache = std::make_unique<RankCache>(make_file_store(store));
+    cache = std::make_unique<RankCache>(make_file_store(store),
+                                        given.pool_bytes ? share_of(given) : small_pool(12));
   }
   RankOptions options;
   options.all_rank_get = given.all_rank_get;
@@ -77,6 +120,7 @@ int run(const Arguments& given) {
   options.heartbeat = 200ms;
   RankAgreement agreement(std::move(collectives), cache ? std::move(cache->source) : nullptr,
                           options);
+  if (given.pool_bytes) return fill(cache.get());
   Rounds rounds(given.rank, given.size, agreement, cache.get());
   const int result = print(rounds.run(given.rounds, given.seed));
   if (result != 0) return result;
@@ -102,6 +146,7 @@ int main(int count, char** words) {
   given.all_rank_get = std::string(words[4]) == "all";
   given.rounds = static_cast<int>(number(5));
   given.seed = static_cast<std::uint64_t>(number(6));
+  if (std::string(words[5]) == "fill") given.pool_bytes = given.seed;
   if (count > 7) given.end = words[7];
   try {
     return vitrove::testing::run(given);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,8 +18,9 @@ namespace vitrove::testing {
 
 // One rank's cache. `store`: none on a rank that loads nothing.
 struct RankCache {
-  explicit RankCache(std::shared_ptr<EmbeddingStore> store)
-      : controller(small_pool(12), {store}), source(make_troubled(store)) {}
+  explicit RankCache(std::shared_ptr<EmbeddingStore> store,
+                     const ControllerOptions& options = small_pool(12))
+      : controller(options, {store}), source(make_troubled(store)) {}
 
   std::unique_ptr<TroubledSource> make_troubled(const std::shared_ptr<EmbeddingStore>& store) {
     auto made = std::make_unique<TroubledSource>(
@@ -38,6 +40,37 @@ struct RoundsReport {
   std::chrono::milliseconds longest{0};
   std::size_t hits = 0;
 };
+
+// What is wrong with the lines of several ranks together; empty when they agree. A rank that had
+// aborted was told nothing. Where that was rank 0 the others have to hear of it and have no hit,
+// but that its word came too late is possible: then they are told what was decided before.
+inline std::vector<std::string> disagreements(
+    const std::vector<std::vector<std::string>>& lines_of_ranks) {
+  constexpr std::string_view word = " aborted ";
+  std::vector<std::string> wrong;
+  std::size_t aborted_by_rank_zero = 0;
+  std::size_t heard_of_it = 0;
+  for (std::size_t round = 0; round < lines_of_ranks.at(0).size(); ++round) {
+    const std::string* told = nullptr;  // the first that did not abort
+    for (const auto& lines : lines_of_ranks) {
+      const std::string& line = lines.at(round);
+      if (line.empty()) continue;
+      if (told == nullptr) told = &line;
+      if (line != *told) wrong.push_back(line + " differs from " + *told);
+    }
+    if (told == nullptr) continue;
+    const std::size_t said = told->find(word);
+    const bool was_rank_zero = lines_of_ranks[0][round].empty();
+    if (said != told->npos && !was_rank_zero) wrong.push_back(*told + ": by nobody");
+    if (said != told->npos && told->find('1', said + word.size()) != told->npos)
+      wrong.push_back(*told + ": a hit");
+    aborted_by_rank_zero += was_rank_zero ? 1 : 0;
+    heard_of_it += was_rank_zero && said != told->npos ? 1 : 0;
+  }
+  if (aborted_by_rank_zero >= 3 && heard_of_it == 0)
+    wrong.emplace_back("nobody ever heard that rank 0 aborted");
+  return wrong;
+}
 
 class Rounds {
  public:

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "stores/batch.h"
 #include "stores/net/deadline.h"
 #include "stores/redis/exchange.h"
 
@@ -134,11 +135,21 @@ void Client::take_batch(std::vector<Job>& jobs, Node::Lease lease, const Fault& 
   }
 }
 
+// The next value as large as one that was refused for its size need not be sent.
+void Client::note_limit(const Job& job) {
+  const Command& command = *job.command;
+  const std::uint64_t bytes = total_bytes(command.payload);
+  if (bytes > 0 && fault_of(command.reply).status == StoreStatus::too_large)
+    job.node->refused_as_too_large(bytes);
+}
+
 // Whether the command has to be sent again.
 bool Client::goes_on(Job& job, const Batch& batch, bool follows) {
   Command& command = *job.command;
   if (command.answered) {
-    if (!command.reply.is_error() || !fleet_.is_cluster()) return false;
+    if (!command.reply.is_error()) return false;
+    note_limit(job);
+    if (!fleet_.is_cluster()) return false;
     const auto redirect = redirect_of(command.reply);
     if (redirect) return follows && follow(job, *redirect);
     // After a failover the old master is a replica, or knows that the cluster is not whole.

@@ -36,6 +36,7 @@ class Client {
   std::vector<std::vector<Job>> sort_by_server(std::vector<Job> jobs, const StoreContext& context);
   void take_batch(std::vector<Job>& jobs, Node::Lease lease, const Fault& fault,
                   std::vector<Batch>& batches);
+  static void note_limit(const Job& job);
   bool goes_on(Job& job, const Batch& batch, bool follows);
   bool follow(Job& job, const Redirect& redirect);
 

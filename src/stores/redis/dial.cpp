@@ -25,7 +25,7 @@ class Greeting {
     all_.push_back(&hello_);
     select_.head = encode_command({"SELECT", std::to_string(options.database)});
     if (options.database != 0) all_.push_back(&select_);
-    limit_.head = encode_command({"CONFIG", "GET", "proto-max-bulk-len"});
+    limit_.head = ask_value_limit();
     memory_.head = encode_command({"INFO", "memory"});
     ping_.head = encode_command({"PING"});
     all_.push_back(&limit_);
@@ -51,16 +51,7 @@ class Greeting {
 
   std::optional<ServerMemory> memory() const { return parse_server_memory(memory_.reply.text); }
 
-  // Managed servers often hide their configuration; then nothing.
-  std::optional<std::uint64_t> max_value_bytes() const {
-    const auto& pair = limit_.reply.elements;
-    std::uint64_t bytes = 0;
-    if (pair.size() != 2) return std::nullopt;
-    const std::string& text = pair[1].text;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
-    if (error != std::errc{} || bytes == 0) return std::nullopt;
-    return bytes;
-  }
+  std::optional<std::uint64_t> max_value_bytes() const { return parse_value_limit(limit_.reply); }
 
  private:
   // Of what HELLO tells; empty for servers that do not know it (before Redis 6).
@@ -118,6 +109,18 @@ void greet(Dialed& dialed, const Settings& settings, const StoreContext& context
 }
 
 }  // namespace
+
+std::string ask_value_limit() { return encode_command({"CONFIG", "GET", "proto-max-bulk-len"}); }
+
+std::optional<std::uint64_t> parse_value_limit(const Reply& reply) {
+  const auto& pair = reply.elements;
+  std::uint64_t bytes = 0;
+  if (pair.size() != 2) return std::nullopt;
+  const std::string& text = pair[1].text;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
+  if (error != std::errc{} || bytes == 0) return std::nullopt;
+  return bytes;
+}
 
 Dialed dial(const Endpoint& endpoint, const Settings& settings, Clock::time_point deadline,
             const std::stop_token& cancel) {

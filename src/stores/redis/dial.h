@@ -3,9 +3,11 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "stores/redis/connection.h"
 #include "stores/redis/network.h"
+#include "stores/redis/resp.h"
 #include "stores/redis/server_memory.h"
 #include "stores/redis/settings.h"
 
@@ -18,6 +20,11 @@ struct Dialed {
   std::optional<std::uint64_t> max_value_bytes;  // its own limit
   std::optional<ServerMemory> memory;
 };
+
+// The command that asks for the server's limit of a value, and what its answer says. Managed
+// servers often hide their configuration; then nothing.
+std::string ask_value_limit();
+std::optional<std::uint64_t> parse_value_limit(const Reply& reply);
 
 Dialed dial(const Endpoint& endpoint, const Settings& settings, Clock::time_point deadline,
             const std::stop_token& cancel);

@@ -27,8 +27,7 @@ Node::Node(Endpoint endpoint, std::shared_ptr<const Settings> settings,
            std::function<void()> on_change)
     : endpoint_(std::move(endpoint)),
       settings_(std::move(settings)),
-      on_change_(std::move(on_change)),
-      max_value_bytes_(std::numeric_limits<std::uint64_t>::max()) {}
+      on_change_(std::move(on_change)) {}
 
 Node::State Node::state() const {
   std::lock_guard lock(mutex_);
@@ -161,16 +160,28 @@ std::unique_ptr<Connection> Node::connect(Clock::time_point deadline, const std:
 }
 
 void Node::came_up(const Dialed& dialed) {
-  if (dialed.max_value_bytes) max_value_bytes_ = *dialed.max_value_bytes;
   {
     std::lock_guard lock(mutex_);
     memory_ = dialed.memory;
-    if (std::exchange(state_, State::up) == State::up) return;
+    const bool was_up = std::exchange(state_, State::up) == State::up;
+    if (!was_up) max_value_bytes_ = no_limit;
+    learn_limit(dialed.max_value_bytes);
+    if (was_up) return;
     fault_ = {};
   }
   changed_.notify_all();
   logger()->info("redis store {}: connected", endpoint_.text());
   on_change_();
+}
+
+void Node::learn_limit(const std::optional<std::uint64_t>& told) {
+  tells_limit_ = told.has_value();
+  if (told) max_value_bytes_ = *told;
+}
+
+void Node::refused_as_too_large(std::uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  max_value_bytes_ = std::min(max_value_bytes_.load(), bytes - 1);
 }
 
 void Node::suspect(const Fault& fault) {
@@ -224,6 +235,9 @@ bool Node::answers_ping(const std::stop_token& cancel, Fault& fault) {
   Command memory;
   memory.head = encode_command({"INFO", "memory"});
   if (this->memory()) commands.push_back(&memory);  // who keeps it to himself is not asked again
+  Command limit;
+  limit.head = ask_value_limit();
+  if (tells_limit_) commands.push_back(&limit);
   std::vector<std::unique_ptr<Exchange>> exchange;
   exchange.push_back(std::make_unique<Exchange>(*watch_, commands, context));
   drive(exchange, context, settings_->options.timeout);
@@ -231,6 +245,7 @@ bool Node::answers_ping(const std::stop_token& cancel, Fault& fault) {
     if (!ping.reply.is_error()) {
       std::lock_guard lock(mutex_);
       memory_ = parse_server_memory(memory.reply.text);
+      if (tells_limit_) learn_limit(parse_value_limit(limit.reply));
       return true;
     }
     fault = fault_of(ping.reply);

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -70,8 +71,12 @@ class Node {
   State state() const;
   Fault fault() const;  // when down
   const Endpoint& endpoint() const { return endpoint_; }
-  // The server's own limit, or the largest number when it does not tell.
+  // The server's own limit as it told it last, or what its refusals have shown; the largest number
+  // when it shows nothing.
   std::uint64_t max_value_bytes() const { return max_value_bytes_.load(); }
+  // It has refused a value of so many bytes as too large. Believed until it tells a limit, or was
+  // away: what comes back may have another one.
+  void refused_as_too_large(std::uint64_t bytes);
   // As it said last, if it does; nothing when it is away.
   std::optional<ServerMemory> memory() const;
 
@@ -86,15 +91,19 @@ class Node {
   std::unique_ptr<Connection> connect(Clock::time_point deadline, const std::stop_token& cancel,
                                       Fault& fault);
   void came_up(const Dialed& dialed);
+  void learn_limit(const std::optional<std::uint64_t>& told);
   bool answers_ping(const std::stop_token& cancel, Fault& fault);
   bool is_in_use() const;
   void probe(const std::stop_token& cancel);
   Clock::duration next_pause();
 
+  static constexpr auto no_limit = std::numeric_limits<std::uint64_t>::max();
+
   const Endpoint endpoint_;
   const std::shared_ptr<const Settings> settings_;
   const std::function<void()> on_change_;
-  std::atomic<std::uint64_t> max_value_bytes_;
+  std::atomic<std::uint64_t> max_value_bytes_{no_limit};
+  std::atomic<bool> tells_limit_{false};  // who hides it is not asked again
   LogThrottle throttle_{std::chrono::minutes(1)};
 
   mutable std::mutex mutex_;

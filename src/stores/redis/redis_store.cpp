@@ -35,8 +35,7 @@ class RedisStore final : public EmbeddingStore {
   StoreCapabilities capabilities() const override {
     StoreCapabilities all;
     all.can_remove = all.can_list = all.can_claim = all.can_replace = all.reports_pieces = true;
-    all.max_value_bytes =
-        std::min(client_.fleet().max_value_bytes(), refusals_.smallest_too_large() - 1);
+    all.max_value_bytes = client_.fleet().max_value_bytes();
     return all;
   }
 
@@ -154,11 +153,8 @@ StoreResult RedisStore::put_result(const Command& command, std::uint64_t size, P
   }
   if (!reply.is_error()) return odd_answer().result();
   const Fault fault = fault_of(reply);
-  if (fault.status == StoreStatus::too_large) {
-    refusals_.too_large(size);
-  } else {
-    refusals_.refused(fault);
-  }
+  // That one is too large says nothing about others; the client has told the node.
+  if (fault.status != StoreStatus::too_large) refusals_.refused(fault);
   return fault.result();
 }
 

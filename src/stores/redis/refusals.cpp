@@ -21,15 +21,6 @@ void Refusals::accepted() {
   logger()->info("redis store: puts are accepted again");
 }
 
-void Refusals::too_large(std::uint64_t bytes) {
-  std::uint64_t before = smallest_too_large_.load();
-  while (bytes < before && !smallest_too_large_.compare_exchange_weak(before, bytes)) {
-  }
-  if (before != std::numeric_limits<std::uint64_t>::max()) return;
-  logger()->warn("redis store: the server takes no value of {} bytes; such are not put any more",
-                 bytes);
-}
-
 std::string Refusals::detail() const {
   std::lock_guard lock(mutex_);
   return detail_;

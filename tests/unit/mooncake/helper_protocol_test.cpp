@@ -9,6 +9,7 @@
 #include "stores/mooncake/helper_link.h"
 #include "stores/mooncake/staging.h"
 #include "unit/mooncake/fake_cluster.h"
+#include "unit/mooncake/helper_facts.h"
 
 namespace vitrove::mooncake {
 namespace {
@@ -51,9 +52,10 @@ class HelperConversation : public ::testing::Test {
       link_.poll(child_.words(), 60'000);
     }
   }
-  void set_up() {
+  void set_up() { set_up(cluster_.options()); }
+  void set_up(const MooncakeStoreOptions& options) {
     link_.send(Type::map, 1, wire::encode(wire::Region{0, memory_.size()}), memory_.memfd());
-    const std::string settings = helper_settings(cluster_.options());
+    const std::string settings = helper_settings(options);
     const auto bytes = std::as_bytes(std::span(settings));
     link_.send(Type::setup, 0, {bytes.begin(), bytes.end()});
     ASSERT_EQ(next().header.call, 1u) << "the region is registered with the set-up";
@@ -67,6 +69,11 @@ class HelperConversation : public ::testing::Test {
     std::vector<std::int64_t> codes;
     for (const wire::Answer& answer : answers.value()) codes.push_back(answer.code);
     return codes;
+  }
+
+  // What Mooncake was told; empty when it was told nothing.
+  std::string fact(const std::string& name) const {
+    return testing::text_of(cluster_.directory() / name);
   }
 
   const Provider provider_;
@@ -114,6 +121,49 @@ TEST_P(HelperProtocol, ForgetsARegionThatIsTakenBack) {
   link_.send(Type::unmap, 2, wire::encode(wire::Region{0, memory_.size()}));
   EXPECT_EQ(next().header.call, 2u);
   EXPECT_EQ(ask(Type::put, {{"a", {{0, 0, 100}}}}), std::vector<std::int64_t>{-600});
+}
+
+TEST_P(HelperProtocol, PutsWithAsManyReplicasAndAsSoftlyPinnedAsItIsTold) {
+  auto options = cluster_.options();
+  options.replicas = 3;
+  options.soft_pin = true;
+  set_up(options);
+  ASSERT_EQ(ask(Type::put, {{"a", {{0, 0, 100}}}}), std::vector<std::int64_t>{0});
+  EXPECT_EQ(fact("config"), "replicas 3 soft 1 hard 0 preferred 0");
+}
+
+TEST_P(HelperProtocol, PinsHardAsItIsTold) {
+  auto options = cluster_.options();
+  options.hard_pin = true;
+  set_up(options);
+  ASSERT_EQ(ask(Type::put, {{"a", {{0, 0, 100}}}}), std::vector<std::int64_t>{0});
+  EXPECT_EQ(fact("config"), "replicas 1 soft 0 hard 1 preferred 0");
+}
+
+TEST_P(HelperProtocol, PinsNothingThatItIsNotTold) {
+  set_up();
+  ASSERT_EQ(ask(Type::put, {{"a", {{0, 0, 100}}}}), std::vector<std::int64_t>{0});
+  EXPECT_EQ(fact("config"), "replicas 1 soft 0 hard 0 preferred 0");
+}
+
+TEST_P(HelperProtocol, LendsWhatItIsToldAndTakesItBackWhenItLeaves) {
+  auto options = cluster_.options();
+  options.segment_bytes = 300 << 20;
+  set_up(options);
+  EXPECT_EQ(fact("segment"), std::to_string(300 << 20));
+  child_.hang_up();
+  EXPECT_EQ(next().header.call, 0u);
+  EXPECT_EQ(child_.reap(), "exit code 0");
+  EXPECT_EQ(fact("left"), "0") << "regions that were still registered";
+}
+
+TEST_P(HelperProtocol, WaitsForNoFarewellWhenItLendsNothing) {
+  set_up();
+  EXPECT_EQ(fact("segment"), "0");
+  child_.hang_up();
+  EXPECT_EQ(next().header.call, 0u);
+  EXPECT_EQ(child_.reap(), "exit code 0");
+  EXPECT_EQ(fact("left"), "");
 }
 
 TEST_P(HelperProtocol, LeavesAtTheEndOfTheSocket) {

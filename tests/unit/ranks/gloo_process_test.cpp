@@ -1,6 +1,7 @@
 // Real processes over Gloo (field case B58). Where Vitrove is built without Gloo this file is not.
 #include <csignal>
 #include <fstream>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -14,6 +15,7 @@
 #include "support/paths.h"
 #include "unit/ranks/support.h"
 #include "vitrove/gloo_collectives.h"
+#include "vitrove/page_pool.h"
 
 extern char** environ;
 
@@ -24,8 +26,16 @@ namespace {
 class Processes {
  public:
   Processes(int size, const std::string& mode, int rounds, const std::string& end = {}) {
-    std::filesystem::create_directory(directory_.path() / "group");
-    for (int rank = 0; rank < size; ++rank) start(rank, size, mode, rounds, end);
+    std::vector<std::string> words{mode, std::to_string(rounds), "11"};
+    if (!end.empty()) words.push_back(end);
+    start_all(size, words);
+  }
+  // That fill their shares of a pool.
+  static std::unique_ptr<Processes> with_a_pool(int size, const std::string& mode,
+                                                std::uint64_t bytes) {
+    std::unique_ptr<Processes> processes(new Processes);
+    processes->start_all(size, {mode, "fill", std::to_string(bytes)});
+    return processes;
   }
   ~Processes() {
     for (const pid_t pid : running_) {
@@ -60,15 +70,18 @@ class Processes {
     return (directory_.path() / (kind + std::to_string(rank))).string();
   }
 
-  void start(int rank, int size, const std::string& mode, int rounds, const std::string& end) {
+  Processes() = default;
+
+  void start_all(int size, const std::vector<std::string>& more) {
+    std::filesystem::create_directory(directory_.path() / "group");
+    for (int rank = 0; rank < size; ++rank) start(rank, size, more);
+  }
+
+  void start(int rank, int size, const std::vector<std::string>& more) {
     std::vector<std::string> words{(test::binary_dir() / "tests" / "rank_process").string(),
-                                   std::to_string(rank),
-                                   std::to_string(size),
-                                   directory_.path().string(),
-                                   mode,
-                                   std::to_string(rounds),
-                                   "11"};
-    if (!end.empty()) words.push_back(end);
+                                   std::to_string(rank), std::to_string(size),
+                                   directory_.path().string()};
+    words.insert(words.end(), more.begin(), more.end());
     std::vector<char*> arguments;
     for (auto& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
@@ -95,22 +108,55 @@ void agree(int size, const std::string& mode) {
   for (int rank = 0; rank < size; ++rank) {
     EXPECT_EQ(processes.wait(rank), 0) << processes.errors(rank);
   }
-  const auto first = processes.lines(0);
-  ASSERT_EQ(first.size(), static_cast<std::size_t>(count));
-  for (int rank = 1; rank < size; ++rank) {
-    const auto lines = processes.lines(rank);
-    ASSERT_EQ(lines.size(), first.size());
-    for (std::size_t i = 0; i < lines.size(); ++i) {
-      if (lines[i].empty() || first[i].empty()) continue;  // this rank had aborted
-      EXPECT_EQ(lines[i], first[i]) << "rank " << rank << ", round " << i;
-    }
+  std::vector<std::vector<std::string>> lines;
+  for (int rank = 0; rank < size; ++rank) {
+    lines.push_back(processes.lines(rank));
+    ASSERT_EQ(lines.back().size(), static_cast<std::size_t>(count)) << rank;
   }
+  EXPECT_THAT(disagreements(lines), ::testing::IsEmpty());
 }
 
 TEST(RankProcesses, TwoAgreeOnWhatRankZeroHas) { agree(2, "first"); }
 TEST(RankProcesses, TwoAgreeOnWhatBothHave) { agree(2, "all"); }
 TEST(RankProcesses, FourAgreeOnWhatRankZeroHas) { agree(4, "first"); }
 TEST(RankProcesses, FourAgreeOnWhatAllHave) { agree(4, "all"); }
+
+// Field case B72: what the operator asked for is what all ranks take together, and each rank with a
+// pool its staging pages and header slots besides, as documented.
+void fill_a_pool(int size, const std::string& mode) {
+  constexpr std::uint64_t asked = std::uint64_t{96} << 20;
+  const PagePoolOptions defaults;
+  const std::uint64_t besides = defaults.staging_pages * defaults.page_bytes +
+                                defaults.header_slots * PagePool::header_slot_bytes +
+                                defaults.page_bytes;
+  const auto processes = Processes::with_a_pool(size, mode, asked);
+  std::uint64_t data_of_all = 0;
+  std::uint64_t resident_of_all = 0;
+  const auto with_pool = static_cast<std::uint64_t>(mode == "all" ? size : 1);
+  for (int rank = 0; rank < size; ++rank) {
+    ASSERT_EQ(processes->wait(rank), 0) << processes->errors(rank);
+    const auto lines = processes->lines(rank);
+    ASSERT_EQ(lines.size(), 1u);
+    std::uint64_t data = 0;
+    std::uint64_t arena = 0;
+    std::uint64_t resident = 0;
+    std::istringstream(lines[0]) >> data >> arena >> resident;
+    EXPECT_LE(arena, data + besides) << "rank " << rank;
+    EXPECT_EQ(data, mode == "all" ? asked / with_pool : rank == 0 ? asked : 0);
+    data_of_all += data;
+    resident_of_all += resident;
+  }
+  EXPECT_EQ(data_of_all, asked);
+  EXPECT_LE(resident_of_all, asked + with_pool * besides);
+  EXPECT_GT(resident_of_all, asked / 10 * 9) << "the pools were full";
+}
+
+TEST(RankProcesses, TwoTakeWhatTheOperatorAskedForTogether) {
+  for (const std::string mode : {"first", "all"}) fill_a_pool(2, mode);
+}
+TEST(RankProcesses, FourTakeWhatTheOperatorAskedForTogether) {
+  for (const std::string mode : {"first", "all"}) fill_a_pool(4, mode);
+}
 
 TEST(RankProcesses, TheOthersAreToldWhenOneStopsInItsTracksOrIsGone) {
   for (const std::string end : {"freeze", "die"}) {

@@ -19,15 +19,14 @@ void play(int size, bool all_rank_get) {
       });
     }
   }
+  std::vector<std::vector<std::string>> lines;
   for (const auto& report : reports) {
     EXPECT_THAT(report.errors, ::testing::IsEmpty());
     EXPECT_GT(report.hits, 0U);
     ASSERT_EQ(report.lines.size(), reports[0].lines.size());
-    for (std::size_t i = 0; i < report.lines.size(); ++i) {
-      if (report.lines[i].empty() || reports[0].lines[i].empty()) continue;
-      EXPECT_EQ(report.lines[i], reports[0].lines[i]) << "round " << i;
-    }
+    lines.push_back(report.lines);
   }
+  EXPECT_THAT(disagreements(lines), ::testing::IsEmpty());
   for (int rank = 0; rank < size; ++rank) ranks.leave(rank);
   for (int rank = 0; rank < size; ++rank) {
     if (ranks.cache(rank) == nullptr) continue;

@@ -263,6 +263,31 @@ TEST_F(RedisStore, LearnsTheServersOwnLimit) {
   EXPECT_TRUE(put_one(*store, key_number(3), Bytes(1048576)).ok());
 }
 
+TEST_F(RedisStore, ForgetsALimitThatTheServerHasNoMore) {
+  const auto store = open();
+  ASSERT_TRUE(put_one(*store, key_, value_).ok());
+  server_.ask({"CONFIG", "SET", "proto-max-bulk-len", "1048576"});
+  const Bytes large = pattern(7, 2u << 20);
+  EXPECT_EQ(put_one(*store, key_number(2), large).status, StoreStatus::too_large);
+  EXPECT_LT(store->capabilities().max_value_bytes, large.size());
+  server_.ask({"CONFIG", "SET", "proto-max-bulk-len", "536870912"});
+  EXPECT_TRUE(eventually([&] { return store->capabilities().max_value_bytes > large.size(); }));
+  EXPECT_TRUE(put_one(*store, key_number(2), large).ok());
+}
+
+TEST_F(RedisStore, ForgetsALimitThatAnotherServerAtItsPlaceMayNotHave) {
+  RedisServer server({"--proto-max-bulk-len", "1048576", "--rename-command", "CONFIG", "HIDDEN"});
+  const auto store = make_redis_store(server.options());
+  const Bytes large = pattern(7, 2u << 20);
+  EXPECT_EQ(put_one(*store, key_, large).status, StoreStatus::too_large);
+  EXPECT_LT(store->capabilities().max_value_bytes, large.size());
+  server.kill();
+  EXPECT_TRUE(eventually(
+      [&] { return !exists(*store, key_).ok() && store->health().state == StoreState::down; }));
+  server.start();
+  EXPECT_TRUE(eventually([&] { return store->capabilities().max_value_bytes > large.size(); }));
+}
+
 TEST_F(RedisStore, HasALimitOfItsOwn) {
   RedisStoreOptions options = server_.options();
   options.max_value_bytes = 5000;

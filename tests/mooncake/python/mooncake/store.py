@@ -1,34 +1,55 @@
 """The client's interface over a dictionary. Of the keys, "cursed" has a size that cannot be asked
 for, and a batch with "short" in it gets one answer too few. Of "thread" it answers which one asks;
-and whoever asks for "meeting" waits for another who asks at the same time."""
+and whoever asks for "meeting" waits for another who asks at the same time.
+
+In the directory that stands for the metadata server it writes down what it was told, as the fake
+library does: "segment", "config" and "left"."""
 
 import ctypes
+import os
 import threading
+from pathlib import Path
 
 
 class ReplicateConfig:
     replica_num = 1
     with_soft_pin = False
+    with_hard_pin = False
+    preferred_segments = ()
 
 
 class MooncakeDistributedStore:
     def __init__(self):
         self.values = {}
         self.meeting = threading.Barrier(2, timeout=60)
+        self.registered = set()
 
-    def setup(self, *_settings, **_more):
+    def setup(self, _hostname, metadata, segment, *_settings, **_more):
+        self.directory = Path(metadata)
+        self._write_down("segment", segment)
         return 0
 
-    def register_buffer(self, _address, _size):
+    def register_buffer(self, address, _size):
+        self.registered.add(address)
         return 0
 
-    def unregister_buffer(self, _address):
+    def unregister_buffer(self, address):
+        self.registered.remove(address)
         return 0
 
     def close(self):
-        pass
+        self._write_down("left", len(self.registered))
 
-    def batch_put_from_multi_buffers(self, keys, pointers, sizes, _config):
+    def _write_down(self, name, fact):
+        """Whole, or not yet: tests wait for it."""
+        draft = self.directory / f"{name}-draft-{threading.get_ident()}"
+        draft.write_text(str(fact))
+        os.replace(draft, self.directory / name)
+
+    def batch_put_from_multi_buffers(self, keys, pointers, sizes, config):
+        self._write_down("config", f"replicas {config.replica_num} soft {int(config.with_soft_pin)}"
+                         f" hard {int(config.with_hard_pin)}"
+                         f" preferred {len(config.preferred_segments)}")
         for key, places, lengths in zip(keys, pointers, sizes):
             self.values[key] = b"".join(map(ctypes.string_at, places, lengths))
         return self._answers(keys, [0] * len(keys))
