@@ -13,13 +13,15 @@
 //  - 16 bits a channel are scaled (value >> 8), never clamped (B04);
 //  - transparency of any form (alpha channel, palette alpha, colour key) is composited on white:
 //    round((c * a + 255 * (255 - a)) / 255) per channel, on 8-bit values (B05);
-//  - the EXIF orientation of JPEG, PNG (eXIf) and WebP, the tag of TIFF and the turns of AVIF and
-//    HEIC are applied; a malformed block counts as orientation 1 (B01). XMP is not consulted;
-//    colour profiles and gamma are not applied;
+//  - the EXIF orientation of JPEG, PNG (eXIf, or the text of older programs) and WebP, the tag of
+//    TIFF and the turns of AVIF and HEIC are applied; where EXIF has no such tag, XMP's counts. A
+//    malformed block counts as orientation 1 (B01). Colour profiles and gamma are not applied;
 //  - of several pictures the first is taken: the default image of an APNG, the first frame of a
 //    WebP or a GIF on its canvas, the first page of a TIFF, the primary item of a HEIC (B09).
-// A damaged or truncated file is an error even where a decoder would only warn (B06); the one thing
-// overlooked in a JPEG is zero padding between markers, which some cameras write.
+// A damaged or truncated file is an error even where a decoder would only warn (B06); what is
+// overlooked in a JPEG loses nothing of the picture: zero padding between markers, and zeros for the
+// parameters of a baseline scan. Whole JPEGs of kinds that nothing here decodes (12 bits, lossless,
+// hierarchical, a height that comes after the pixels) are unsupported_format.
 //
 // Sizes are checked from the header before anything is allocated (B83). Errors: invalid_argument
 // (400) for damaged or empty input, too_large (413), unsupported_format (415), unavailable (503)
@@ -93,10 +95,16 @@ enum class MediaFormat : std::uint8_t {
   webm,  // also Matroska
   avi,
   mpeg_ts,
-  wav,
+  flv,
+  asf,  // also WMA
+  wav,  // also RF64
   mp3,
   flac,
   ogg,
+  aac,  // ADTS
+  aiff,
+  caf,
+  amr,
 };
 // "jpeg", "png", ...; the names used in error messages.
 std::string_view to_string(MediaFormat format);

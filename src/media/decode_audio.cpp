@@ -9,13 +9,14 @@
 #include "media/downmix.h"
 #include "media/ffmpeg_decoder.h"
 #include "media/iso_tables.h"
+#include "media/mp3_end.h"
 #include "media/resampler.h"
 #include "vitrove/audio.h"
 
 namespace vitrove {
 namespace {
 
-constexpr std::uint32_t audio_version = 2;
+constexpr std::uint32_t audio_version = 3;
 constexpr std::uint32_t lowest_rate = 1'000;
 constexpr std::uint32_t highest_rate = 384'000;
 
@@ -166,8 +167,8 @@ void check_audio_format(MediaFormat format) {
   if (is_decodable(format, Modality::audio)) return;
   throw Error(ErrorCode::unsupported_format,
               std::string(to_string(format)) +
-                  " is not a supported audio format (supported: wav, flac, mp3, ogg, mp4, "
-                  "quicktime, webm)");
+                  " is not a supported audio format (supported: wav, flac, mp3, ogg, aac, "
+                  "mp4, quicktime, webm)");
 }
 
 }  // namespace
@@ -184,6 +185,7 @@ DecodedAudio decode_audio(std::span<const std::byte> bytes, std::uint32_t rate,
     check_iso_tables(bytes, format);
   }
   if (format == MediaFormat::webm) check_matroska_end(bytes);
+  if (format == MediaFormat::mp3) bytes = without_mp3_tail(bytes);
   try {
     return AudioJob(bytes, format, rate, limits, context).run();
   } catch (const std::bad_alloc&) {

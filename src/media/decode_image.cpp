@@ -11,12 +11,12 @@ namespace vitrove {
 namespace {
 
 // Raise a number whenever the decoded bytes of any file of the format may change.
-constexpr std::uint32_t jpeg_version = 1;
-constexpr std::uint32_t png_version = 1;
-constexpr std::uint32_t webp_version = 1;
+constexpr std::uint32_t jpeg_version = 2;
+constexpr std::uint32_t png_version = 2;
+constexpr std::uint32_t webp_version = 2;
 constexpr std::uint32_t gif_version = 1;
 constexpr std::uint32_t bmp_version = 1;
-constexpr std::uint32_t tiff_version = 1;
+constexpr std::uint32_t tiff_version = 2;
 constexpr std::uint32_t heif_version = 1;
 
 void check_image_format(MediaFormat format) {

@@ -1,6 +1,5 @@
 #include "media/exif.h"
 
-#include <optional>
 #include <string_view>
 
 namespace vitrove {
@@ -70,14 +69,16 @@ std::optional<std::uint32_t> find_orientation(const TiffReader& tiff) {
 
 }  // namespace
 
-Orientation read_orientation(std::span<const std::byte> block) {
+std::optional<Orientation> exif_orientation(std::span<const std::byte> block) {
   using namespace std::string_view_literals;
-  if (starts_with(block, "Exif\0\0"sv)) block = block.subspan(6);
+  // Some programs write it twice.
+  for (int i = 0; i < 2 && starts_with(block, "Exif\0\0"sv); ++i) block = block.subspan(6);
   const bool is_little = starts_with(block, "II*\0"sv);
   const bool is_big = starts_with(block, "MM\0*"sv);
-  if (!is_little && !is_big) return Orientation::upright;
+  if (!is_little && !is_big) return std::nullopt;
   const auto value = find_orientation(TiffReader(block, is_big));
-  if (!value || *value < 1 || *value > 8) return Orientation::upright;
+  if (!value) return std::nullopt;
+  if (*value < 1 || *value > 8) return Orientation::upright;
   return static_cast<Orientation>(*value);
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 namespace vitrove {
@@ -25,8 +26,8 @@ constexpr bool swaps_sides(Orientation orientation) {
   return orientation >= Orientation::transpose;
 }
 
-// `block` is a TIFF structure, with or without "Exif\0\0" before it. Anything malformed, missing or
-// out of range is `upright`; nothing outside the block is ever read.
-Orientation read_orientation(std::span<const std::byte> block);
+// `block` is a TIFF structure, with or without "Exif\0\0" before it. Nothing when it has no such
+// tag or is malformed; a value out of range is `upright`. Nothing outside the block is ever read.
+std::optional<Orientation> exif_orientation(std::span<const std::byte> block);
 
 }  // namespace vitrove

@@ -34,6 +34,8 @@ const char* demuxer_name(MediaFormat format) {
       return "mp3";
     case MediaFormat::flac:
       return "flac";
+    case MediaFormat::aac:
+      return "aac";
     default:
       return "ogg";
   }
@@ -116,7 +118,7 @@ void FfmpegSource::FreeIo::operator()(AVIOContext* io) const {
 
 FfmpegSource::FfmpegSource(std::span<const std::byte> bytes, MediaFormat format, AVMediaType kind,
                            const DecodeJob& job)
-    : bytes_(bytes), format_(format), job_(job) {
+    : bytes_(bytes), format_(format), job_(job), wav_size_(find_wav_size(bytes, format)) {
   set_up_once();
   auto* buffer = static_cast<unsigned char*>(av_malloc(io_buffer_bytes));
   if (buffer == nullptr) throw std::bad_alloc();
@@ -246,6 +248,8 @@ int FfmpegSource::read_bytes(void* self, std::uint8_t* to, int size) {
   if (rest.empty()) return AVERROR_EOF;
   const std::size_t count = std::min(static_cast<std::size_t>(size), rest.size());
   std::memcpy(to, rest.data(), count);
+  if (source.wav_size_)
+    source.wav_size_->put(source.at_, {reinterpret_cast<std::byte*>(to), count});
   source.at_ += count;
   return static_cast<int>(count);
 }

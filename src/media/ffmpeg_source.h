@@ -8,10 +8,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "media/decode_job.h"
 #include "media/ffmpeg_log.h"
+#include "media/wav_size.h"
 
 extern "C" {
 #include <libavcodec/avcodec.h>
@@ -79,6 +81,7 @@ class FfmpegSource {
   std::span<const std::byte> bytes_;
   const MediaFormat format_;
   const DecodeJob& job_;
+  const std::optional<WavSize> wav_size_;
   std::size_t at_ = 0;
   Complaint complaint_;
   std::unique_ptr<AVIOContext, FreeIo> io_;

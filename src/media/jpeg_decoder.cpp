@@ -9,17 +9,19 @@
 // SIMD version.
 #include <csetjmp>
 #include <cstdio>  // jpeglib.h needs it
-#include <cstring>
+#include <optional>
+#include <string_view>
 
 #include <jerror.h>
 #include <jpeglib.h>
 
 #include "media/decode_job.h"
+#include "media/xmp.h"
 
 namespace vitrove {
 namespace {
 
-enum class Fault : std::uint8_t { damaged, too_many_scans, stopped, out_of_memory };
+enum class Fault : std::uint8_t { damaged, unsupported, too_many_scans, stopped, out_of_memory };
 
 struct JpegSession {
   JpegSession() = default;
@@ -46,9 +48,32 @@ JpegSession& session_of(j_common_ptr info) { return *static_cast<JpegSession*>(i
   std::longjmp(session.way_out, 1);  // NOLINT(cert-err52-cpp): see above
 }
 
+// Nothing is wrong with these files; it is only that libjpeg does not know their kind.
+bool is_unsupported(const JpegSession& session) {
+  constexpr int twelve_bits = 12;
+  switch (session.errors.msg_code) {
+    case JERR_SOF_UNSUPPORTED:     // lossless, hierarchical
+    case JERR_ARITH_NOTIMPL:       // where libjpeg is built without arithmetic coding
+    case JERR_CONVERSION_NOTIMPL:  // two components, which no colours are agreed on for
+      return true;
+    case JERR_BAD_PRECISION:
+      return session.errors.msg_parm.i[0] == twelve_bits;
+    case JERR_EMPTY_IMAGE:  // the height comes in a DNL marker, behind the pixels
+      return session.info.image_height == 0 && session.info.image_width > 0 &&
+             session.info.num_components > 0;
+    default:
+      return false;
+  }
+}
+
+Fault fault_of(const JpegSession& session) {
+  if (session.errors.msg_code == JERR_OUT_OF_MEMORY) return Fault::out_of_memory;
+  return is_unsupported(session) ? Fault::unsupported : Fault::damaged;
+}
+
 [[noreturn]] void on_error(j_common_ptr info) {
   info->err->format_message(info, session_of(info).message);
-  leave(info, info->err->msg_code == JERR_OUT_OF_MEMORY ? Fault::out_of_memory : Fault::damaged);
+  leave(info, fault_of(session_of(info)));
 }
 
 // Some cameras fill up with zeros before the next marker; nothing of the picture is lost there.
@@ -61,11 +86,19 @@ bool is_zero_padding(const JpegSession& session) {
   return true;
 }
 
+// A baseline scan has no choice of coefficients and bits; some writers leave zeros where it could
+// be told.
+bool has_no_scan_parameters(const jpeg_decompress_struct& info) {
+  return info.Ss == 0 && info.Se == 0 && info.Ah == 0 && info.Al == 0;
+}
+
 bool is_harmless(const JpegSession& session) {
   switch (session.errors.msg_code) {
     case JWRN_ADOBE_XFORM:  // an unknown number in the Adobe marker
     case JWRN_JFIF_MAJOR:   // an unknown version of JFIF
       return true;
+    case JWRN_NOT_SEQUENTIAL:
+      return has_no_scan_parameters(session.info);
     case JWRN_EXTRANEOUS_DATA:
       return is_zero_padding(session);
     default:
@@ -108,6 +141,9 @@ template <typename Step>
                                             " scans");
     case Fault::out_of_memory:
       throw std::bad_alloc();
+    case Fault::unsupported:
+      throw Error(ErrorCode::unsupported_format, "this kind of jpeg is not supported",
+                  session.message);
     case Fault::damaged:
       break;
   }
@@ -167,13 +203,17 @@ class JpegReader {
   }
 
   Orientation orientation() const {
+    using namespace std::string_view_literals;
+    std::optional<Orientation> exif;
+    std::optional<Orientation> xmp;
     for (auto marker = session_.info.marker_list; marker != nullptr; marker = marker->next) {
-      const std::span data(reinterpret_cast<const std::byte*>(marker->data), marker->data_length);
-      if (data.size() >= 6 && std::memcmp(data.data(), "Exif\0\0", 6) == 0) {
-        return read_orientation(data);
+      const std::string_view data(reinterpret_cast<const char*>(marker->data), marker->data_length);
+      if (!exif && data.starts_with("Exif\0\0"sv)) {
+        exif = exif_orientation(std::as_bytes(std::span(data)));
       }
+      if (data.starts_with("http://ns.adobe.com/xap/1.0/\0"sv)) xmp = xmp_orientation(data);
     }
-    return Orientation::upright;
+    return exif.value_or(xmp.value_or(Orientation::upright));
   }
 
   void read_rgb(RgbImage& image) {

@@ -40,10 +40,16 @@ constexpr std::array formats{
     FormatInfo{MediaFormat::webm, "webm", Modality::video},
     FormatInfo{MediaFormat::avi, "avi", Modality::video},
     FormatInfo{MediaFormat::mpeg_ts, "mpeg-ts", Modality::video},
+    FormatInfo{MediaFormat::flv, "flv", Modality::video},
+    FormatInfo{MediaFormat::asf, "asf", Modality::video},
     FormatInfo{MediaFormat::wav, "wav", Modality::audio},
     FormatInfo{MediaFormat::mp3, "mp3", Modality::audio},
     FormatInfo{MediaFormat::flac, "flac", Modality::audio},
     FormatInfo{MediaFormat::ogg, "ogg", Modality::audio},
+    FormatInfo{MediaFormat::aac, "aac", Modality::audio},
+    FormatInfo{MediaFormat::aiff, "aiff", Modality::audio},
+    FormatInfo{MediaFormat::caf, "caf", Modality::audio},
+    FormatInfo{MediaFormat::amr, "amr", Modality::audio},
 };
 
 constexpr std::array picture_formats{MediaFormat::jpeg, MediaFormat::png, MediaFormat::webp,
@@ -52,9 +58,9 @@ constexpr std::array picture_formats{MediaFormat::jpeg, MediaFormat::png, MediaF
 constexpr std::array video_formats{MediaFormat::mp4, MediaFormat::quicktime, MediaFormat::webm,
                                    MediaFormat::avi, MediaFormat::gif};
 // The containers may hold sound alone.
-constexpr std::array audio_formats{MediaFormat::wav, MediaFormat::mp3, MediaFormat::flac,
-                                   MediaFormat::ogg, MediaFormat::mp4, MediaFormat::quicktime,
-                                   MediaFormat::webm};
+constexpr std::array audio_formats{MediaFormat::wav,       MediaFormat::mp3, MediaFormat::flac,
+                                   MediaFormat::ogg,       MediaFormat::aac, MediaFormat::mp4,
+                                   MediaFormat::quicktime, MediaFormat::webm};
 
 bool is_one_of(MediaFormat format, std::span<const MediaFormat> formats_taken) {
   return std::ranges::find(formats_taken, format) != formats_taken.end();
@@ -95,6 +101,11 @@ constexpr std::array signatures{
     Signature{0, "fLaC"sv, MediaFormat::flac},
     Signature{0, "OggS"sv, MediaFormat::ogg},
     Signature{0, "ID3"sv, MediaFormat::mp3},
+    Signature{0, "RF64"sv, MediaFormat::wav},
+    Signature{0, "caff"sv, MediaFormat::caf},
+    Signature{0, "#!AMR"sv, MediaFormat::amr},
+    Signature{0, "FLV\1"sv, MediaFormat::flv},
+    Signature{0, "\x30\x26\xb2\x75\x8e\x66\xcf\x11"sv, MediaFormat::asf},
 };
 
 bool has_at(std::string_view text, std::size_t offset, std::string_view bytes) {
@@ -106,6 +117,19 @@ MediaFormat riff_format(std::string_view text) {
   if (has_at(text, 8, "AVI ")) return MediaFormat::avi;
   if (has_at(text, 8, "WAVE")) return MediaFormat::wav;
   return MediaFormat::unknown;
+}
+
+MediaFormat form_format(std::string_view text) {
+  const bool is_aiff = has_at(text, 8, "AIFF") || has_at(text, 8, "AIFC");
+  return is_aiff ? MediaFormat::aiff : MediaFormat::unknown;
+}
+
+// QuickTime files that are older than the box of brands begin with one of these.
+bool is_bare_quicktime(std::string_view text) {
+  constexpr std::array kinds{"moov"sv, "mdat"sv, "wide"sv, "free"sv, "skip"sv, "pnot"sv};
+  constexpr unsigned char most = 0x1f;  // upper byte of a size; more would be a letter
+  if (text.size() < 8 || static_cast<unsigned char>(text[0]) > most) return false;
+  return std::ranges::find(kinds, text.substr(4, 4)) != kinds.end();
 }
 
 MediaFormat brand_format(std::string_view brand) {
@@ -137,6 +161,17 @@ bool is_mpeg_audio(std::string_view text) {
   // Frame sync, a version and a layer that exist.
   return first == 0xff && (second & 0xe0) == 0xe0 && (second & 0x18) != 0x08 &&
          (second & 0x06) != 0;
+}
+
+// AAC in ADTS: the same sync with the layer that MPEG audio has not, a rate that exists, and a
+// length that holds the header.
+bool is_adts(std::string_view text) {
+  constexpr std::size_t header = 7;
+  constexpr unsigned rates = 13;
+  if (text.size() < header) return false;
+  const auto at = [&](std::size_t i) { return unsigned{static_cast<unsigned char>(text[i])}; };
+  const unsigned length = (at(3) & 3) << 11 | at(4) << 3 | at(5) >> 5;
+  return at(0) == 0xff && (at(1) & 0xf6) == 0xf0 && (at(2) >> 2 & 15) < rates && length > header;
 }
 
 bool is_transport_stream(std::string_view text) {
@@ -207,13 +242,16 @@ bool is_decodable(MediaFormat format, Modality modality) {
 MediaFormat sniff(std::span<const std::byte> bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (text.starts_with("RIFF")) return riff_format(text);
+  if (text.starts_with("FORM")) return form_format(text);
   if (has_at(text, 4, "ftyp")) return iso_media_format(text);
+  if (is_bare_quicktime(text)) return MediaFormat::quicktime;
   for (const Signature& signature : signatures) {
     if (has_at(text, signature.offset, signature.bytes)) return signature.format;
   }
   if (is_pnm(text)) return MediaFormat::pnm;
   if (is_transport_stream(text)) return MediaFormat::mpeg_ts;
   if (is_mpeg_audio(text)) return MediaFormat::mp3;
+  if (is_adts(text)) return MediaFormat::aac;
   return text_format(text);
 }
 

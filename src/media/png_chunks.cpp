@@ -98,6 +98,9 @@ PngParts split_png(std::span<const std::byte> file) {
     is_after_data = had_data && !is_data;
     if (chunk.is_critical() || chunk.type == "tRNS") append(parts.pieces, chunk.whole);
     if (chunk.type == "eXIf" && parts.exif.empty()) parts.exif = chunk.data;
+    const PngText text(chunk.type, chunk.data);
+    if (text.keyword() == "Raw profile type exif") parts.raw_exif = text;
+    if (text.keyword() == "XML:com.adobe.xmp") parts.xmp = text;
     if (chunk.type == "IEND") return parts;
   }
 }

@@ -2,13 +2,16 @@
 //
 // Every chunk's CRC is checked here, also of those that nobody reads. Only what makes pixels is
 // passed on (IHDR, PLTE, tRNS, IDAT, IEND, and unknown critical chunks, which the decoder refuses);
-// text, profiles and animation frames never reach a decompressor, whatever they would inflate to.
+// profiles and animation frames never reach a decompressor, whatever they would inflate to, and of
+// texts only those do that may tell which way is up.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
+
+#include "media/png_text.h"
 
 namespace vitrove {
 
@@ -19,6 +22,8 @@ struct PngParts {
   std::uint64_t data_bytes = 0;                    // of all IDAT chunks together
   std::vector<std::span<const std::byte>> pieces;  // of the file, in order; neighbours are merged
   std::span<const std::byte> exif;                 // content of eXIf, wherever it stands
+  PngText raw_exif;                                // the same as text, of older programs
+  PngText xmp;
 };
 
 // Whether the data can inflate to so many pixels: deflate makes at most 1032 bytes of one (RFC

@@ -12,6 +12,7 @@
 #include "media/composite.h"
 #include "media/decode_job.h"
 #include "media/png_chunks.h"
+#include "media/xmp.h"
 
 namespace vitrove {
 namespace {
@@ -122,6 +123,18 @@ class PngReader {
   spng_ihdr header_{};
 };
 
+// As Pillow has it: the chunk that is meant for it before the text of older programs.
+Orientation orientation_of(const PngParts& parts) {
+  std::optional<Orientation> exif;
+  if (!parts.exif.empty()) {
+    exif = exif_orientation(parts.exif);
+  } else if (!parts.raw_exif.keyword().empty()) {
+    exif = exif_orientation(raw_profile(parts.raw_exif.read()));
+  }
+  if (exif) return *exif;
+  return xmp_orientation(parts.xmp.read()).value_or(Orientation::upright);
+}
+
 }  // namespace
 
 DecodedImage decode_png(std::span<const std::byte> bytes, DecodeJob& job) {
@@ -129,7 +142,7 @@ DecodedImage decode_png(std::span<const std::byte> bytes, DecodeJob& job) {
   job.check_size(parts.width, parts.height);
   if (!could_hold_its_pixels(parts)) throw_damaged(MediaFormat::png, "too little data");
   PngReader reader(parts.pieces, job);
-  const Orientation orientation = read_orientation(parts.exif);
+  const Orientation orientation = orientation_of(parts);
   const bool has_transparency = reader.has_transparency();
   // libspng keeps a few rows of at most eight bytes a pixel; interlaced RGBA comes as a whole.
   const std::uint64_t rows = std::uint64_t{64} * reader.width();

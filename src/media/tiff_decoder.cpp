@@ -11,6 +11,7 @@
 #include "media/composite.h"
 #include "media/decode_job.h"
 #include "media/tiff_source.h"
+#include "media/xmp.h"
 
 namespace vitrove {
 namespace {
@@ -88,6 +89,21 @@ void check_kind(const TiffSource& source, const Layout& layout) {
   throw_unknown_tiff();
 }
 
+// libtiff tells upright where there is no tag, unless it is asked without its defaults.
+Orientation orientation_of(const TiffSource& source) {
+  std::uint16_t turned = 0;
+  if (TIFFGetField(source.tiff(), TIFFTAG_ORIENTATION, &turned) == 1) {
+    const bool is_known = turned >= 1 && turned <= 8;
+    return is_known ? static_cast<Orientation>(turned) : Orientation::upright;
+  }
+  std::uint32_t size = 0;
+  const char* packet = nullptr;
+  if (TIFFGetField(source.tiff(), TIFFTAG_XMLPACKET, &size, &packet) != 1) {
+    return Orientation::upright;
+  }
+  return xmp_orientation({packet, size}).value_or(Orientation::upright);
+}
+
 Layout read_layout(const TiffSource& source) {
   TIFF* const tiff = source.tiff();
   Layout layout;
@@ -115,8 +131,7 @@ Layout read_layout(const TiffSource& source) {
     layout.block_width = layout.width;
     layout.block_height = std::min(rows, layout.height);
   }
-  const auto turned = source.field<std::uint16_t>(TIFFTAG_ORIENTATION, ORIENTATION_TOPLEFT);
-  if (turned >= 1 && turned <= 8) layout.orientation = static_cast<Orientation>(turned);
+  layout.orientation = orientation_of(source);
   return layout;
 }
 

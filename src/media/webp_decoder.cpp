@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
+#include <string_view>
 
 #include <webp/decode.h>
 #include <webp/demux.h>
 
 #include "media/composite.h"
 #include "media/decode_job.h"
+#include "media/xmp.h"
 
 namespace vitrove {
 namespace {
@@ -91,13 +94,22 @@ void decode_transparent(const Frame& frame, std::uint8_t* to, const RgbImage& ca
   }
 }
 
-Orientation read_orientation_of(const WebPDemuxer* demuxer) {
+template <typename Read>
+std::optional<Orientation> read_chunk_of(const WebPDemuxer* demuxer, const char* kind, Read read) {
   WebPChunkIterator chunk{};
-  if (!WebPDemuxGetChunk(demuxer, "EXIF", 1, &chunk)) return Orientation::upright;
-  const auto* data = reinterpret_cast<const std::byte*>(chunk.chunk.bytes);
-  const Orientation orientation = read_orientation(std::span(data, chunk.chunk.size));
+  if (!WebPDemuxGetChunk(demuxer, kind, 1, &chunk)) return std::nullopt;
+  const auto orientation =
+      read(std::string_view(reinterpret_cast<const char*>(chunk.chunk.bytes), chunk.chunk.size));
   WebPDemuxReleaseChunkIterator(&chunk);
   return orientation;
+}
+
+Orientation orientation_of(const WebPDemuxer* demuxer) {
+  const auto exif = read_chunk_of(demuxer, "EXIF", [](std::string_view block) {
+    return exif_orientation(std::as_bytes(std::span(block)));
+  });
+  if (exif) return *exif;
+  return read_chunk_of(demuxer, "XMP ", xmp_orientation).value_or(Orientation::upright);
 }
 
 }  // namespace
@@ -112,7 +124,7 @@ DecodedImage decode_webp(std::span<const std::byte> bytes, DecodeJob& job) {
   job.check_size(width, height);
 
   const Frame frame(demuxer.get());
-  const Orientation orientation = read_orientation_of(demuxer.get());
+  const Orientation orientation = orientation_of(demuxer.get());
   // Lossless decoding holds four bytes a pixel, lossy with alpha one; RGBA comes as a whole.
   const std::uint64_t frame_pixels = std::uint64_t{frame.width()} * frame.height();
   job.reserve(width, height, orientation, frame_pixels * (frame.has_alpha() ? 9 : 5));

@@ -107,6 +107,7 @@ def main() -> None:
     audio("pages.ogg", 48000, 1, "-c:a", "libopus", "-b:a", "16k", "-page_duration", "100000")
     audio("vorbis.ogg", 44100, 2, "-c:a", "libvorbis", "-q:a", "3")
     audio("aac.m4a", 44100, 2, "-c:a", "aac", "-b:a", "96k")
+    audio("adts.aac", 44100, 2, "-c:a", "aac", "-b:a", "96k")
     audio("alac.m4a", 16000, 1, "-c:a", "alac")
     audio("opus.webm", 48000, 2, "-c:a", "libopus", "-b:a", "48k")
     subprocess.run(["ffmpeg", "-v", "error", "-y", "-i", str(CLIPS / "h264.mp4"), "-i",

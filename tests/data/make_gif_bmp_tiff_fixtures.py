@@ -17,7 +17,7 @@ from PIL import Image, ImageOps, TiffImagePlugin
 
 from make_media_fixtures import MEDIA, crc, on_white, save, scene, write_json
 
-VERSIONS = {"gif": 1, "bmp": 1, "tiff": 1}
+VERSIONS = {"gif": 1, "bmp": 1, "tiff": 2}
 golden = {name: {"version": version, "files": {}} for name, version in VERSIONS.items()}
 
 

@@ -86,7 +86,61 @@ def container(kind: str, config: bytes, frame: bytes, width: int, height: int,
     return head + meta(offset) + box(b"mdat", frame)
 
 
+def grid(kind: str, pixels: np.ndarray, tile: int, *turns: bytes) -> bytes:
+    """A picture in tiles, as phones write them; those at its right and lower edge go beyond it."""
+    item, _, _ = CODECS[kind]
+    height, width, _ = pixels.shape
+    rows, columns = -(-height // tile), -(-width // tile)
+    whole = np.pad(pixels, ((0, rows * tile - height), (0, columns * tile - width), (0, 0)), "edge")
+    tiles = [coded(kind, whole[y * tile:(y + 1) * tile, x * tile:(x + 1) * tile])
+             for y in range(rows) for x in range(columns)]
+    frames = [frame for _, frame in tiles]
+    count, own = len(frames), len(frames) + 1  # items are numbered from 1; the picture is the last
+    plan = struct.pack(">BBBBHH", 0, 0, rows - 1, columns - 1, width, height)
+    colour = box(b"colr", b"nclx", struct.pack(">HHHB", 1, 13, 6, 0x80))
+    sizes = [full_box(b"ispe", 0, struct.pack(">II", *sides))
+             for sides in ((tile, tile), (width, height))]
+    properties = box(b"ipco", tiles[0][0], sizes[0], colour, sizes[1], *turns)
+    of_tiles = bytes([3, 0x81, 0x82, 3])
+    of_whole = bytes([2 + len(turns), 0x84, 3, *range(0x85, 0x85 + len(turns))])
+    uses = b"".join(struct.pack(">H", i + 1) + of_tiles for i in range(count))
+    uses += struct.pack(">H", own) + of_whole
+    head = box(b"ftyp", kind.encode(), bytes(4), b"mif1", kind.encode())
+
+    def meta(offset: int) -> bytes:
+        places = b""
+        for i, frame in enumerate(frames):
+            places += struct.pack(">HHHHII", i + 1, 0, 0, 1, offset, len(frame))
+            offset += len(frame)
+        places += struct.pack(">HHHHII", own, 1, 0, 1, 0, len(plan))  # in this very box
+        kinds = [item.encode()] * count + [b"grid"]
+        return full_box(
+            b"meta", 0,
+            full_box(b"hdlr", 0, bytes(4), b"pict", bytes(12), b"\0"),
+            full_box(b"pitm", 0, struct.pack(">H", own)),
+            full_box(b"iinf", 0, struct.pack(">H", own),
+                     *[full_box(b"infe", 2, struct.pack(">HH", i + 1, 0), name, b"\0")
+                       for i, name in enumerate(kinds)]),
+            box(b"iprp", properties, full_box(b"ipma", 0, struct.pack(">I", own), uses)),
+            full_box(b"iref", 0, box(b"dimg", struct.pack(">HH", own, count),
+                                     *[struct.pack(">H", i + 1) for i in range(count)])),
+            box(b"idat", plan),
+            full_box(b"iloc", 1, struct.pack(">BBH", 0x44, 0, own), places))
+
+    offset = len(head) + len(meta(0)) + 8
+    return head + meta(offset) + box(b"mdat", *frames)
+
+
+def write_grids() -> None:
+    pixels = scene(180, 120)
+    (MEDIA / "grid_as_png.png").write_bytes(save(Image.fromarray(pixels), "PNG"))
+    for kind in CODECS:
+        (MEDIA / f"grid.{kind}").write_bytes(grid(kind, pixels, 64))
+        (MEDIA / f"grid_turned.{kind}").write_bytes(grid(kind, pixels, 64, box(b"irot", b"\1")))
+
+
 def main() -> None:
+    write_grids()
     pixels = scene(48, 32)
     height, width, _ = pixels.shape
     (MEDIA / "heif_as_png.png").write_bytes(save(Image.fromarray(pixels), "PNG"))

@@ -1,12 +1,16 @@
 """Somebody else: good requests, one after the other, beside whatever a test does to the server.
 
-Every request is one picture in a file that nobody has seen: it is hashed, looked up, decoded and
-preprocessed, and only then found to be the same picture. So the encoder's counters stand still.
+Every request is one picture (or sound) in a file that nobody has seen: it is hashed, looked up,
+decoded and preprocessed, and only then found to be the same picture. So the encoder's counters stand
+still.
 """
 
 import itertools
+import math
+import struct
 import threading
 
+from clips import wav
 from odd_media import chunk, rebuilt_png
 from support import data_url, png
 
@@ -20,19 +24,30 @@ def new_file():
         chunk(kind, data) + (chunk(b"tEXt", comment) if kind == b"IHDR" else b"")))
 
 
+def new_sound():
+    """The same sound each time, in other bytes."""
+    samples = [0.3 * math.sin(0.2 * i) for i in range(4000)]
+    return wav(samples) + b"note" + struct.pack("<II", 4, next(serial))
+
+
+FILES = {"image": new_file, "audio": new_sound}
+
+
 class Bystander:
     """A context: at its end each request must have been answered, with the very rows that the first
     got while nothing else was going on."""
 
-    def __init__(self, server):
+    def __init__(self, server, modality="image"):
         self.server = server
+        self.modality = modality
         self.over = threading.Event()
         self.seen = threading.Event()
         self.complaints = []
         self.thread = threading.Thread(target=self.run)
 
     def rows(self):
-        return self.server.embeddings([data_url(new_file())]).raw
+        url = data_url(FILES[self.modality]())
+        return self.server.embeddings([url], modality=self.modality).raw
 
     def run(self):
         while True:

@@ -30,6 +30,40 @@ def lasting_mp4(ticks):
     return put(whole, whole.index(b"stts") + 16, struct.pack(">I", ticks))
 
 
+def box(kind, *parts):
+    body = b"".join(parts)
+    return struct.pack(">I", 8 + len(body)) + kind + body
+
+
+def full_box(kind, *parts):
+    return box(kind, bytes(4), *parts)
+
+
+def numbers(*values):
+    return struct.pack(f">{len(values)}I", *values)
+
+
+def track(handler, table, *beside):
+    """A file of one track, its samples told by the tables alone."""
+    media = box(b"mdia", full_box(b"hdlr", bytes(4), handler), box(b"minf", box(b"stbl", *table)))
+    return (box(b"ftyp", b"isom", bytes(4), b"isom") + box(b"moov", box(b"trak", media, *beside))
+            + box(b"mdat", b"x" * (1 << 20)))
+
+
+def endless_chunks_mp4(chunks=80, samples=0x7fffffff):
+    """Plain sound of so many samples a chunk, which take no byte to tell."""
+    return track(b"soun", [full_box(b"stts", numbers(1, chunks * samples & 0xffffffff, 1)),
+                           full_box(b"stsc", numbers(1, 1, samples, 1)),
+                           full_box(b"stsz", numbers(2, chunks * samples & 0xffffffff)),
+                           full_box(b"stco", numbers(chunks), bytes(4 * chunks))])
+
+
+def edited_mp4(edits=10_000, samples=20_000):
+    """Each edit takes all samples again."""
+    return track(b"vide", [full_box(b"stsz", numbers(40, samples))],
+                 box(b"edts", full_box(b"elst", numbers(edits), bytes(12 * edits))))
+
+
 # AVI and GIF
 
 def declared_avi(width, height):
@@ -92,6 +126,9 @@ BOMBS = {
     "mp4 of three million frames of nothing": (
         "video", lambda: claiming_mp4(3_000_000, 0), {400, 413}),
     "mp4 that lasts for months": ("video", lambda: lasting_mp4(0x7fffffff), {400, 413}),
+    "mp4 of chunks without end": ("audio", endless_chunks_mp4, {413}),
+    "mp4 of chunks without end as a clip": ("video", endless_chunks_mp4, {400, 413}),
+    "mp4 of ten thousand edits": ("video", edited_mp4, {413}),
     "avi of 2^31 - 1 squared": ("video", lambda: declared_avi(2**31 - 1, 2**31 - 1), {400, 413}),
     "avi of 60000 x 60000": ("video", lambda: declared_avi(60000, 60000), {413}),
     "gif of 65535 x 65535 as a clip": ("video", lambda: declared_gif(65535, 65535), {400, 413}),

@@ -134,6 +134,11 @@ def refused_formats():
         "mp4": b"\0\0\0\x18ftypisom\0\0\2\0isomiso2" + bytes(200),
         "wav": b"RIFF\x24\0\0\0WAVEfmt " + struct.pack("<IHHIIHH", 16, 1, 1, 16000, 32000, 2, 16)
                + b"data\0\0\0\0",
+        "aiff": b"FORM\0\0\0\x2eAIFFCOMM" + bytes(200),
+        "caf": b"caff\0\1\0\0desc" + bytes(200),
+        "amr": b"#!AMR\n" + bytes(200),
+        "flv": b"FLV\1\5\0\0\0\x09" + bytes(200),
+        "asf": b"\x30\x26\xb2\x75\x8e\x66\xcf\x11\xa6\xd9\0\xaa\0\x62\xce\x6c" + bytes(200),
         "html": b"<!DOCTYPE html><html><body>404</body></html>",
         "text": b"this is not a picture\n",
         "unknown": bytes(range(256)),
@@ -241,6 +246,16 @@ def declared_avif(width, height):
     return content[:at] + struct.pack(">II", width, height) + content[at + 8:]
 
 
+def avif_of_many_extents(items=60_000):
+    """Numbers of no bytes: each item has 65535 extents that take no place."""
+    def box(kind, body):
+        return struct.pack(">I", 8 + len(body)) + kind + body
+
+    places = b"".join(struct.pack(">HHH", item, 0, 65535) for item in range(items))
+    locations = box(b"iloc", bytes(4) + struct.pack(">HH", 0, items) + places)
+    return box(b"ftyp", b"avif" + bytes(4) + b"avif") + box(b"meta", bytes(4) + locations)
+
+
 def billion_laughs():
     out = io.StringIO()
     out.write("<?xml version='1.0'?><!DOCTYPE svg [<!ENTITY a0 'ha'>")
@@ -300,5 +315,12 @@ BOMBS = {
     "tiff of 2^32 - 1 squared": (lambda: declared_tiff(2**32 - 1, 2**32 - 1), {400, 413}),
     "tiff of 60 megapixels that are not there": (lambda: declared_tiff(7500, 8000), {400}),
     "avif of 65535 x 65535": (lambda: declared_avif(65535, 65535), {400, 413}),
+    "avif of four thousand million extents": (avif_of_many_extents, {400, 413}),
+    "png with a large text about its orientation": (
+        lambda: png_with(chunk(b"zTXt", b"Raw profile type exif\0\0" + swelling(256)), 904),
+        HARMLESS_OR_REFUSED),
+    "png with a large xmp": (
+        lambda: png_with(chunk(b"iTXt", b"XML:com.adobe.xmp\0\1\0\0\0" + swelling(256)), 905),
+        HARMLESS_OR_REFUSED),
     "svg of a billion laughs": (billion_laughs, {415}),
 }

@@ -17,6 +17,7 @@ def server(start_shared):
 
 
 BOMBS = {name: ("image", *bomb) for name, bomb in odd_media.BOMBS.items()} | odd_clips.BOMBS
+pytestmark = pytest.mark.usefixtures("bystander")
 
 
 @pytest.mark.parametrize("name", BOMBS)

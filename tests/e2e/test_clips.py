@@ -95,6 +95,23 @@ def test_a_turned_clip_has_the_grid_of_the_upright_one(server):
     assert item_of(server, "turned.mp4", "video")["grid"] == [4, 5, 4]
 
 
+def bare(name, kind):
+    """The box of brands made one that means nothing."""
+    whole = clip(name)
+    assert whole[4:8] == b"ftyp"
+    return whole[:4] + kind + whole[8:]
+
+
+@pytest.mark.parametrize("kind", [b"free", b"skip", b"wide"])
+@pytest.mark.parametrize("name", ["h264.mov", "exact.mov"])
+def test_a_quicktime_file_may_begin_without_brands(server, name, kind):
+    """As those do that are older than brands."""
+    told = server.embeddings([clip_url(name)], modality="video")
+    untold = server.embeddings([data_url(bare(name, kind))], modality="video")
+    assert untold.raw == told.raw
+    refused(server, [data_url(bare(name, kind)[:2000])], 400, modality="video")
+
+
 @pytest.fixture(params=["file", "redis"])
 def shared_store(request, tmp_path, store_folder):
     """The URL of a store that several servers can use."""

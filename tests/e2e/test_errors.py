@@ -14,6 +14,9 @@ from support import (STUB, Client, check_error_body, data_url, encoded, error_re
                      png_url, run_cli)
 
 
+pytestmark = pytest.mark.usefixtures("bystander")
+
+
 @pytest.fixture(scope="module")
 def server(start_shared):
     return start_shared()

@@ -3,13 +3,14 @@
 import concurrent.futures
 import io
 import itertools
+import json
 
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps
 
 import odd_media
 from odd_media import GRAY, animation, raw_png, rebuilt_png
-from pixels import STUB_BY_SIZE, distance, rows_of, same_rows
+from pixels import STUB_BY_SIZE, distance, item_of, rows_of, same_rows
 from support import ROOT, data_url, encoded, in_time, picture, png, png_url, refused
 
 MEDIA = ROOT / "tests" / "data" / "media"
@@ -153,12 +154,81 @@ def test_heic_and_avif_are_upright(vit, kind, name, turn):
         assert distance(vit, file, encoded(stored)) > 2 * near, "the test sees it"
 
 
+@pytest.mark.parametrize("kind", ["heic", "avif"])
+@pytest.mark.parametrize("name, turn", [("grid", None), ("grid_turned", Image.Transpose.ROTATE_90)])
+def test_tiles_of_a_heic_or_avif_are_one_picture(server, vit, kind, name, turn):
+    """B10: as phones write them."""
+    file = (MEDIA / f"{name}.{kind}").read_bytes()
+    with Image.open(MEDIA / "grid_as_png.png") as image:
+        stored = image.convert("RGB")
+    upright = stored if turn is None else stored.transpose(turn)
+    assert item_of(server, file)["grid"] == [1, -(-upright.height // 14), -(-upright.width // 14)]
+    near = distance(vit, file, encoded(upright))
+    assert near < 0.1
+    other = upright.transpose(Image.Transpose.ROTATE_180)
+    assert distance(vit, file, encoded(other)) > 2 * near, "the test sees it"
+
+
+def on_white(image, alpha):
+    flat = Image.new("RGB", image.size, "white")
+    flat.paste(image, mask=alpha)
+    return flat
+
+
+def test_an_avif_may_be_transparent_gray_or_moving(vit):
+    """B02, B05, B09: near enough for a lossy codec, and far from what a mistake would make."""
+    image = picture(95, 160, 120)
+    alpha = Image.linear_gradient("L").resize(image.size)
+    clear = image.copy()
+    clear.putalpha(alpha)
+    flat = encoded(on_white(image, alpha))
+    file = encoded(clear, "AVIF", quality=95)
+    assert distance(vit, file, flat) < 0.1 < distance(vit, encoded(image), flat)
+    gray = image.convert("L")
+    assert distance(vit, encoded(gray, "AVIF", quality=95), encoded(gray)) < 0.1
+    moving = animation([image, picture(96, 160, 120)], "AVIF", quality=95)
+    assert distance(vit, moving, encoded(image)) < 0.1
+
+
 @pytest.mark.parametrize("name", odd_media.refused_formats())
 def test_other_containers_are_refused_by_name_and_kill_nobody(server, name):
     """B10."""
     error = refused(server, [data_url(odd_media.refused_formats()[name])], 415)
     assert name in error["message"]
     assert server.get("/health").status == 200
+
+
+@pytest.mark.parametrize("name, modality", [
+    ("aiff", "audio"), ("caf", "audio"), ("amr", "audio"), ("flv", "video"), ("asf", "video"),
+    ("asf", "audio")])
+def test_clips_and_sounds_of_other_containers_are_refused_by_name(server, name, modality):
+    """B10."""
+    file = odd_media.refused_formats()[name]
+    assert name in refused(server, [data_url(file)], 415, modality=modality)["message"]
+
+
+@pytest.mark.parametrize("name", sorted(json.loads((MEDIA / "golden_jpeg.json").read_text())["jpeg"]["files"]))
+def test_a_jpeg_of_any_colours_and_markers_is_pillows(server, name):
+    """B10: to the last pixel."""
+    file = (MEDIA / name).read_bytes()
+    with Image.open(io.BytesIO(file)) as image:
+        upright = ImageOps.exif_transpose(image).convert("RGB")
+    assert same_rows(server, file, encoded(upright))
+
+
+# Where the frame's header is changed, and to what.
+UNKNOWN_JPEGS = {"12 bits": (4, b"\x0c"), "lossless": (1, b"\xc3"), "hierarchical": (1, b"\xc5"),
+                 "a height that comes later": (5, b"\0\0")}
+
+
+@pytest.mark.parametrize("kind", UNKNOWN_JPEGS)
+def test_a_whole_jpeg_of_an_unknown_kind_is_not_called_damaged(server, kind):
+    """B10."""
+    whole = encoded(picture(94), "JPEG")
+    offset, new = UNKNOWN_JPEGS[kind]
+    at = whole.index(b"\xff\xc0") + offset
+    error = refused(server, [data_url(whole[:at] + new + whole[at + len(new):])], 415)
+    assert error["message"].endswith("this kind of jpeg is not supported")
 
 
 @pytest.mark.parametrize("modality", ["video", "audio"])

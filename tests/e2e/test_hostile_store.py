@@ -10,6 +10,7 @@ import struct
 
 import pytest
 
+from bystander import Bystander
 from stored_value import FIELDS, StoredValue, payload_checksum
 from support import MEMORY_FACTOR, file_store, png_url, stored_values, wait_for_puts
 
@@ -114,10 +115,11 @@ def test_hostile_values_are_misses_and_cost_nothing(planted):
                              lambda number, value: HOSTILE[names[number]](value).sealed())
     server.reset_peak()
     before = server.memory()
-    for number, name in enumerate(names):
-        reply = server.embeddings([png_url(860 + number)])
-        assert reply.metadata["items"][0]["source"] == "encoded", name
-        assert reply.raw == golden[number].raw, name
+    with Bystander(server):
+        for number, name in enumerate(names):
+            reply = server.embeddings([png_url(860 + number)])
+            assert reply.metadata["items"][0]["source"] == "encoded", name
+            assert reply.raw == golden[number].raw, name
     assert server.memory("VmHWM") - before < FLAT
     rejected = server.metrics().sum("vitrove_rejected_values_total")
     assert rejected >= len(names) - 2, "an alias without a target is a miss like any other"
@@ -162,10 +164,11 @@ def test_two_hundred_fuzzed_values_are_misses(planted):
     server, golden = planted(seeds, forge)
     server.reset_peak()
     before = server.memory()
-    for number, seed in enumerate(seeds):
-        reply = server.embeddings([png_url(seed)])
-        assert reply.raw == golden[number].raw, number
-        assert reply.metadata["items"][0]["source"] == "encoded", number
+    with Bystander(server):
+        for number, seed in enumerate(seeds):
+            reply = server.embeddings([png_url(seed)])
+            assert reply.raw == golden[number].raw, number
+            assert reply.metadata["items"][0]["source"] == "encoded", number
     assert server.memory("VmHWM") - before < FLAT
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import network
+from bystander import Bystander
 from clips import SAMPLES
 from origin import Origin, content, redirect
 from raw_http import RawClient
@@ -83,6 +84,16 @@ def world(tmp_path_factory, namespaces):
         here.close()
 
 
+@pytest.fixture
+def company(world):
+    """Somebody else's good requests; their thread stays in the network that it was started in."""
+    with contextlib.ExitStack() as others:
+        with world.inside():
+            others.enter_context(Bystander(world.guarded))
+        yield
+
+
+@pytest.mark.usefixtures("company")
 @pytest.mark.parametrize("modality", MODALITIES)
 @pytest.mark.parametrize("host", FORBIDDEN_HOSTS)
 def test_no_spelling_of_a_private_address_is_fetched(world, host, modality):
@@ -98,6 +109,7 @@ def test_no_spelling_of_a_private_address_is_fetched(world, host, modality):
     assert world.origin.hits["/canary"] == 0
 
 
+@pytest.mark.usefixtures("company")
 @pytest.mark.parametrize("modality", MODALITIES)
 @pytest.mark.parametrize("url", MALFORMED_URLS)
 def test_no_trick_of_spelling_gets_a_private_address_fetched(world, url, modality):
@@ -111,6 +123,7 @@ def test_no_trick_of_spelling_gets_a_private_address_fetched(world, url, modalit
     assert world.origin.hits["/canary"] == 0
 
 
+@pytest.mark.usefixtures("company")
 @pytest.mark.parametrize("modality", MODALITIES)
 def test_the_canary_can_sing(world, modality):
     """The other half of the tests above: the very same forms reach it once they may."""
@@ -124,6 +137,7 @@ def test_the_canary_can_sing(world, modality):
     assert world.origin.hits[path] == 11
 
 
+@pytest.mark.usefixtures("company")
 @pytest.mark.parametrize("modality", MODALITIES)
 def test_public_media_need_no_permission_and_follow_redirects(world, modality):
     """B80: the fix must not break users."""
@@ -136,6 +150,7 @@ def test_public_media_need_no_permission_and_follow_redirects(world, modality):
             assert reply.status == 200
 
 
+@pytest.mark.usefixtures("company")
 def test_only_listed_hosts_are_fetched_from(world, start):
     """B80: the list holds for each hop, and does not make a private address public."""
     world.origin.serve("/same", redirect("/picture.png"))
@@ -154,6 +169,7 @@ def test_only_listed_hosts_are_fetched_from(world, start):
     assert world.origin.hits["/canary"] == 0
 
 
+@pytest.mark.usefixtures("company")
 def test_a_name_is_as_private_as_what_it_resolves_to(world, start, tmp_path):
     """B80: names that lead inside, and one that changes its mind between two lookups."""
     world.origin.serve("/rebound", content(png(803)))
@@ -179,6 +195,7 @@ def test_a_name_is_as_private_as_what_it_resolves_to(world, start, tmp_path):
     assert world.origin.hits["/canary"] == 0
 
 
+@pytest.mark.usefixtures("company")
 def test_a_resolver_that_is_away_is_a_424(world, start, tmp_path):
     """B12: an outage of names is no refusal; the next request after it is served."""
     with world.inside():
@@ -192,6 +209,7 @@ def test_a_resolver_that_is_away_is_a_424(world, start, tmp_path):
             names.close()
 
 
+@pytest.mark.usefixtures("company")
 def test_proxies_of_the_environment_are_not_a_way_out(world, start):
     """B80: a proxy would connect wherever it is told."""
     with world.inside():
@@ -228,6 +246,7 @@ def listening_sockets(pid):
     return found
 
 
+@pytest.mark.usefixtures("bystander")
 def test_a_server_listens_on_loopback_and_nowhere_else(server, start):
     """B86."""
     assert listening_sockets(server.process.pid) == [("127.0.0.1", server.port)]
@@ -235,6 +254,7 @@ def test_a_server_listens_on_loopback_and_nowhere_else(server, start):
     assert listening_sockets(told.process.pid) == [("0.0.0.0", told.port)], "unless told otherwise"
 
 
+@pytest.mark.usefixtures("bystander")
 @pytest.mark.parametrize("garbage", [
     b"\0" * 1000, b"\x80\x04\x95cbuiltins\neval\n.", b"\xff" * 5000, b"GET / HTTP/9.9\r\n\r\n",
     b"POST /encode HTTP/1.1\r\nContent-Length: -1\r\n\r\n",

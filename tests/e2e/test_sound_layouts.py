@@ -5,11 +5,13 @@ import itertools
 import numpy
 import pytest
 
+from bystander import Bystander
 from clips import wav
 from support import data_url
 from test_towers import TOWERS
 
 SECONDS = 3.0
+pytestmark = pytest.mark.usefixtures("bystander")
 
 
 def voice(rate, pitch=110, stretch=1.0):
@@ -50,6 +52,13 @@ MISTAKES = {
 @pytest.fixture(scope="module")
 def whisper(start_shared):
     return start_shared(encoder=TOWERS / "whisper")
+
+
+@pytest.fixture
+def bystander(whisper):
+    """Good sounds all the while; none of them may notice."""
+    with Bystander(whisper, "audio") as somebody:
+        yield somebody
 
 
 def rows_of(server, file):

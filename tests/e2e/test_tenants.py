@@ -9,16 +9,20 @@ import hashlib
 
 import pytest
 
+from bystander import Bystander
 from support import (STUB, Client, data_url, encoded, file_store, picture, png, png_url, run_cli,
                      wait_for_puts)
 
 
+pytestmark = pytest.mark.usefixtures("bystander")
+
+
 @pytest.fixture(scope="module")
 def tenants(start_shared, tmp_path_factory):
-    """A server of three tenants; `anna` has two keys."""
+    """A server of four tenants; `anna` has two keys."""
     keys = tmp_path_factory.mktemp("keys") / "tenants"
     keys.write_text("# who is who\nkey-anna-1 anna\nkey-anna-2 anna\n\n"
-                    "key-bert bert\nkey-carl carl\n")
+                    "key-bert bert\nkey-carl carl\nkey-dora dora\n")
     store = tmp_path_factory.mktemp("tenant-store")
     return start_shared("--tenant-keys", str(keys), "--admin-key", "key-admin",
                         "--trust-client-digests", store=file_store(store),
@@ -28,6 +32,13 @@ def tenants(start_shared, tmp_path_factory):
 
 def as_tenant(server, key):
     return Client(server.port, {"Authorization": f"Bearer {key}"})
+
+
+@pytest.fixture
+def bystander(tenants):
+    """A tenant who has nothing to do with any of it, and must not notice."""
+    with Bystander(as_tenant(tenants, "key-dora")) as somebody:
+        yield somebody
 
 
 @pytest.fixture

@@ -9,9 +9,10 @@ namespace vitrove::test {
 namespace {
 
 TEST(Audio, EveryLayoutAndCodecIsTheSameSound) {
-  for (const char* name : {"plain.wav", "stereo.wav", "cd.wav", "telephone.wav", "float.wav",
-                           "deep.wav", "stereo.flac", "stereo.mp3", "opus.ogg", "vorbis.ogg",
-                           "aac.m4a", "alac.m4a", "pages.ogg", "opus.webm", "both.mp4"}) {
+  for (const char* name :
+       {"plain.wav", "stereo.wav", "cd.wav", "telephone.wav", "float.wav", "deep.wav",
+        "stereo.flac", "stereo.mp3", "opus.ogg", "vorbis.ogg", "aac.m4a", "adts.aac", "alac.m4a",
+        "pages.ogg", "opus.webm", "both.mp4"}) {
     SCOPED_TRACE(name);
     const AudioClip clip = decode_sound(name).clip;
     EXPECT_EQ(clip.rate, 16'000u);

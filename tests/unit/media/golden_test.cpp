@@ -34,6 +34,9 @@ void expect_golden(MediaFormat format, const char* file = "golden.json") {
 // A decoder's bytes may only change together with its version: old embeddings would be served for
 // pictures that are decoded differently by now.
 TEST(GoldenPictures, JpegFilesDecodeToThePinnedBytes) { expect_golden(MediaFormat::jpeg); }
+TEST(GoldenPictures, JpegsOfEveryKindDecodeToThePinnedBytes) {
+  expect_golden(MediaFormat::jpeg, "golden_jpeg.json");
+}
 TEST(GoldenPictures, PngFilesDecodeToThePinnedBytes) { expect_golden(MediaFormat::png); }
 TEST(GoldenPictures, WebpFilesDecodeToThePinnedBytes) { expect_golden(MediaFormat::webp); }
 
