@@ -182,6 +182,10 @@ PatchLayout lay_out_clip(const Size& picture, std::uint64_t frames, const PatchP
   return lay_out(resized, frames, params);
 }
 
+void check_pixels(const Size& picture) {
+  if (picture.width == 0 || picture.height == 0) refuse_params("the image has no pixels");
+}
+
 std::uint32_t token_count(const Grid& grid, std::uint32_t merge_size) {
   return grid.t * (grid.h / merge_size) * (grid.w / merge_size);
 }
