@@ -189,7 +189,8 @@ class VideoJob {
     const std::uint64_t frame_bytes = 3 * pixels * (needs_second_buffer(orientation) ? 2 : 1);
     const std::uint64_t decoder_bytes =
         pixels * kept_frames(*source.stream().codecpar) * pixel_bytes_ + packet_bytes;
-    job.reserve_for(shape, frame_bytes + decoder_bytes, 0);
+    job.reserve_for(shape, frame_bytes + decoder_bytes, 0,
+                    " (a smaller fps, num_frames or max_pixels takes less)");
     return shape;
   }
 
