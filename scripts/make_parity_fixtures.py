@@ -29,7 +29,7 @@ import transformers
 from PIL import Image, ImageOps
 from transformers.video_utils import VideoMetadata
 
-from reference_sampling import REFERENCES, reference_places
+from reference_sampling import REFERENCES, clip_size_by_qwen_vl_utils, reference_places
 
 DATA = Path(__file__).resolve().parent.parent / "tests" / "data"
 WHOLE, SAMPLES, STEP, CHUNKS = 8192, 2048, 2654435761, 32
@@ -228,7 +228,8 @@ class Fixtures:
         (folder / "values.bin.z").write_bytes(zlib.compress(np.ascontiguousarray(planes).tobytes(), 9))
         index = {"versions": {name: importlib.metadata.version(name) for name in PACKAGES},
                  "values": self.count, "samples": SAMPLES, "step": STEP, "chunks": CHUNKS,
-                 "configs": CONFIGS, "video_configs": VIDEO_CONFIGS, "sampling": sampling_cases()}
+                 "configs": CONFIGS, "video_configs": VIDEO_CONFIGS, "sampling": sampling_cases(),
+                 "clip_sizes": clip_size_cases()}
         lines = [json.dumps(entry) for entry in self.entries]
         head = json.dumps(index)[:-1]
         (folder / "index.json").write_text(head + ',\n"fixtures": [\n' + ",\n".join(lines) + "\n]}\n")
@@ -350,6 +351,22 @@ def sampling_cases() -> list[dict]:
     return cases
 
 
+def clip_size_cases() -> list[dict]:
+    """Sizes of frames by qwen-vl-utils, with the bounds that Qwen2.5-VL is published with."""
+    config = "qwen2_5_vl"
+    bounds = CONFIGS[config]["min_pixels"], CONFIGS[config]["max_pixels"]
+    sides = [(1920, 1080), (1080, 1920), (1280, 720), (3840, 2160), (640, 360), (854, 480), (64, 48), (333, 77),
+             (3000, 30), (29, 500), (1000, 1000)]
+    cases = []
+    for width, height in sides:
+        for frames in (2, 4, 30, 120, 300, 302, 600, 768):
+            for asked in ({}, {"total_pixels": 10_000_000}, {"max_pixels": 200_704}):
+                size = clip_size_by_qwen_vl_utils(width, height, frames, asked, bounds)
+                cases.append({"config": config, "video_config": None, "kwargs": asked, "frames": frames,
+                              "from": [width, height], "to": size})
+    return cases
+
+
 def clip(fixtures: Fixtures, name: str, config: str, source: dict, frames: np.ndarray, times: list[float],
          sample_fps: float, asked: dict | None = None, whole: np.ndarray | None = None) -> None:
     """Of `frames`; or of the `whole` file, for a processor that takes frames by itself."""
@@ -366,7 +383,8 @@ def clip(fixtures: Fixtures, name: str, config: str, source: dict, frames: np.nd
     expected = {"grid": grid, "tokens": grid[0] * grid[1] * grid[2] // 4, "timestamps": steps,
                 "seconds_per_grid": 2 / sample_fps,
                 "tensors": [fixtures.tensor("pixel_values_videos", out["pixel_values_videos"].numpy())]}
-    fixtures.add(name, config, "video", source, expected, asked, config)
+    alone = {"size_rule": "transformers"} if config == "qwen2_vl" else {}  # without qwen-vl-utils before it
+    fixtures.add(name, config, "video", source, expected, {**(asked or {}), **alone}, config)
 
 
 def clip_file(fixtures: Fixtures, config: str, file: str, frames: np.ndarray, asked: dict) -> None:
@@ -390,7 +408,7 @@ def clip_on_pillow(fixtures: Fixtures, name: str, frames: np.ndarray, source: di
                 "seconds_per_grid": 1.0,
                 "tensors": [fixtures.tensor("pixel_values_videos", out["pixel_values_videos"])]}
     fixtures.add(name, "qwen2_vl", "video", source, expected,
-                 {"resize_rounding": "pillow"}, "qwen2_vl")
+                 {"resize_rounding": "pillow", "size_rule": "transformers"}, "qwen2_vl")
 
 
 def add_clips(fixtures: Fixtures) -> None:

@@ -84,6 +84,14 @@ struct PreprocessLimits {
   std::uint32_t max_sound_seconds = 0;
 };
 
+// One clip on its way to tensors: each frame is resized when it comes. May be used only while the
+// preprocessor is there.
+class ClipRun : public FrameSink {
+ public:
+  // After as many frames as begin() told.
+  virtual PreprocessedItem finish(const ClipTimes& times) = 0;
+};
+
 class Preprocessor {
  public:
   virtual ~Preprocessor() = default;
@@ -110,11 +118,14 @@ class Preprocessor {
   // `params` come from this object's resolve().
   virtual PreprocessedItem run(const RgbImage& image, const ResolvedParams& params) const = 0;
 
-  // Clips: which frames to decode, what is needed beside them, and what is made of them.
+  // Clips: which frames to decode, what is needed beside a single one of them, and what is made of
+  // them.
   virtual VideoSampling video_sampling(const ResolvedParams& params) const;
   virtual std::uint64_t video_bytes_beside(const MediaShape& shape,
                                            const ResolvedParams& params) const;
-  virtual PreprocessedItem run_video(const VideoClip& clip, const ResolvedParams& params) const;
+  virtual std::unique_ptr<ClipRun> start_video(const ResolvedParams& params) const;
+  // The same of frames that are there already.
+  PreprocessedItem run_video(const VideoClip& clip, const ResolvedParams& params) const;
 
   // Sounds: the rate to resample to, and the same.
   virtual std::uint32_t audio_rate(const ResolvedParams& params) const;

@@ -68,11 +68,26 @@ struct VideoLimits {
   double max_seconds = 3600.0;
 };
 
-struct VideoClip {
-  std::vector<RgbImage> frames;    // upright, all of one size
+struct ClipTimes {
   std::vector<double> timestamps;  // seconds, one a frame, from the first frame of the file
   double sample_fps = 0;           // frames taken over the seconds of the file
   double seconds = 0;              // of the whole file
+};
+
+struct VideoClip : ClipTimes {
+  std::vector<RgbImage> frames;  // upright, all of one size
+};
+
+// Takes the frames of a clip one by one, so that they need not all be in memory at the size that
+// they have in the file.
+class FrameSink {
+ public:
+  virtual ~FrameSink() = default;
+  // Before the first frame: the upright sides, and how many frames there will be. Comes again when
+  // the file turns out to hold other frames than its packets told; what was taken until then is
+  // void. What it throws comes out of decode_video().
+  virtual void begin(const MediaShape& shape) = 0;
+  virtual void take(RgbImage frame) = 0;
 };
 
 struct DecodedVideo {
@@ -83,5 +98,16 @@ struct DecodedVideo {
 
 DecodedVideo decode_video(std::span<const std::byte> bytes, const VideoSampling& sampling,
                           const VideoLimits& limits, const DecodeContext& context = {});
+
+struct StreamedVideo {
+  ClipTimes times;
+  MediaFormat format = MediaFormat::unknown;
+  MemoryLease lease;  // of what the caller takes beside; empty without a budget
+};
+
+// The same frames, none of them kept.
+StreamedVideo decode_video(std::span<const std::byte> bytes, const VideoSampling& sampling,
+                           const VideoLimits& limits, FrameSink& sink,
+                           const DecodeContext& context = {});
 
 }  // namespace vitrove

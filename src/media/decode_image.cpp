@@ -93,11 +93,16 @@ std::uint32_t DecodeJob::jpeg_reduction(std::uint32_t width, std::uint32_t heigh
 }
 
 void DecodeJob::reserve_for(const MediaShape& shape, std::uint64_t own_bytes,
-                            std::uint64_t scratch_bytes) {
+                            std::uint64_t scratch_bytes, std::string_view advice) {
   if (context_.budget == nullptr) return;
   if (context_.bytes_beside) beside_bytes_ = context_.bytes_beside(shape);
-  lease_ = context_.budget->acquire(own_bytes + std::max(scratch_bytes, beside_bytes_),
-                                    context_.deadline, context_.cancel);
+  const std::uint64_t need = own_bytes + std::max(scratch_bytes, beside_bytes_);
+  try {
+    lease_ = context_.budget->acquire(need, context_.deadline, context_.cancel);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::too_large || advice.empty()) throw;
+    throw Error(ErrorCode::too_large, error.what() + std::string(advice));
+  }
 }
 
 MemoryLease DecodeJob::lease_beforehand(std::uint64_t bytes) const {

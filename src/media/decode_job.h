@@ -20,8 +20,10 @@ class DecodeJob {
                   std::string_view what = "an image") const;
 
   // Video and audio: takes the lease for `own_bytes` that stay and, beside them, the larger of
-  // `scratch_bytes` and what the caller wants. At most once a job.
-  void reserve_for(const MediaShape& shape, std::uint64_t own_bytes, std::uint64_t scratch_bytes);
+  // `scratch_bytes` and what the caller wants. At most once a job. `advice` ends the error for what
+  // can never be had.
+  void reserve_for(const MediaShape& shape, std::uint64_t own_bytes, std::uint64_t scratch_bytes,
+                   std::string_view advice = {});
   // The lease, with the part that the result of this size and the caller need.
   MemoryLease take_lease(std::uint64_t own_bytes);
 

@@ -84,16 +84,17 @@ std::string with_unit(double value, const char* unit) {
 class VideoJob {
  public:
   VideoJob(std::span<const std::byte> bytes, MediaFormat format, const VideoSampling& sampling,
-           const VideoLimits& limits, const DecodeContext& context)
+           const VideoLimits& limits, FrameSink& sink, const DecodeContext& context)
       : bytes_(bytes),
         format_(format),
         sampling_(sampling),
         limits_(limits),
+        sink_(sink),
         context_(context),
         image_limits_{.max_item_bytes = limits.max_item_bytes,
                       .max_pixels = limits.max_frame_pixels} {}
 
-  DecodedVideo run() {
+  StreamedVideo run() {
     DecodeJob job(image_limits_, context_);
     job.check_time();
     FrameSurvey survey = look_through(job);
@@ -146,19 +147,19 @@ class VideoJob {
   }
 
   // Nothing when the file turns out to have another number of frames, or larger pixels.
-  std::optional<DecodedVideo> try_decode(FrameSurvey& survey) {
+  std::optional<StreamedVideo> try_decode(FrameSurvey& survey) {
     const auto places = choose(survey);
     DecodeJob job(image_limits_, context_);
     FfmpegSource source(bytes_, format_, AVMEDIA_TYPE_VIDEO, job);
     check_frame_size(source, job);
     const Orientation orientation = orientation_of(source.stream());
     const std::uint64_t packet_bytes = 2 * survey.largest_packet;  // and a decoder's copy
-    const std::uint64_t frame_bytes = reserve(job, source, orientation, places, packet_bytes);
+    sink_.begin(reserve(job, source, orientation, places, packet_bytes));
 
     FfmpegDecoder decoder(source, {coded_pixels(*source.stream().codecpar), pixel_bytes_});
-    DecodedVideo decoded;
+    StreamedVideo decoded;
     decoded.format = format_;
-    read_frames(decoder, source, places, orientation, decoded.clip);
+    decoded.times.timestamps = read_frames(decoder, source, places, orientation);
     if (decoder.missing_pixel_bytes() != 0) {
       pixel_bytes_ = decoder.missing_pixel_bytes();
       return std::nullopt;
@@ -172,16 +173,17 @@ class VideoJob {
       survey.frames = frames_seen_;
       return std::nullopt;
     }
-    decoded.clip.seconds = survey.seconds;
-    decoded.clip.sample_fps =
+    decoded.times.seconds = survey.seconds;
+    decoded.times.sample_fps =
         static_cast<double>(places.size()) / static_cast<double>(survey.frames) * survey.rate;
-    decoded.lease = job.take_lease(frame_bytes);
+    decoded.lease = job.take_lease(0);
     return decoded;
   }
 
-  // The bytes of the frames that will be kept.
-  std::uint64_t reserve(DecodeJob& job, const FfmpegSource& source, Orientation orientation,
-                        std::span<const std::uint64_t> places, std::uint64_t packet_bytes) const {
+  // What the sink is told. While the decoder works, one frame is there at a time; two while it is
+  // turned.
+  MediaShape reserve(DecodeJob& job, const FfmpegSource& source, Orientation orientation,
+                     std::span<const std::uint64_t> places, std::uint64_t packet_bytes) const {
     const auto width = static_cast<std::uint32_t>(source.stream().codecpar->width);
     const auto height = static_cast<std::uint32_t>(source.stream().codecpar->height);
     const std::uint64_t pixels = std::uint64_t{width} * height;
@@ -190,15 +192,18 @@ class VideoJob {
                            .height = is_turned ? width : height,
                            .frames = places.size(),
                            .work_pixels = pixels * (places.back() + 1)};
-    const std::uint64_t frame_bytes = 3 * pixels * places.size();
-    job.reserve_for(shape, frame_bytes,
-                    pixels * kept_frames(*source.stream().codecpar) * pixel_bytes_ + packet_bytes);
-    return frame_bytes;
+    const std::uint64_t frame_bytes = 3 * pixels * (needs_second_buffer(orientation) ? 2 : 1);
+    const std::uint64_t decoder_bytes =
+        pixels * kept_frames(*source.stream().codecpar) * pixel_bytes_ + packet_bytes;
+    job.reserve_for(shape, frame_bytes + decoder_bytes, 0,
+                    " (a smaller fps, num_frames or max_pixels takes less)");
+    return shape;
   }
 
-  void read_frames(FfmpegDecoder& decoder, const FfmpegSource& source,
-                   std::span<const std::uint64_t> places, Orientation orientation,
-                   VideoClip& clip) {
+  // Their times.
+  std::vector<double> read_frames(FfmpegDecoder& decoder, const FfmpegSource& source,
+                                  std::span<const std::uint64_t> places, Orientation orientation) {
+    std::vector<double> times;
     std::optional<RgbConverter> converter;
     std::optional<double> start;  // in ticks; as doubles no difference is too large
     frames_seen_ = 0;
@@ -208,12 +213,13 @@ class VideoJob {
       const auto time = static_cast<double>(frame->best_effort_timestamp);
       if (!start && is_timed) start = time;
       // A place may stand there twice when there are few frames.
-      while (clip.frames.size() < places.size() && places[clip.frames.size()] == frames_seen_) {
-        clip.frames.push_back(make_upright(converter->convert(*frame), orientation));
-        clip.timestamps.push_back(is_timed ? source.seconds_of(time - *start) : 0.0);
+      while (times.size() < places.size() && places[times.size()] == frames_seen_) {
+        sink_.take(make_upright(converter->convert(*frame), orientation));
+        times.push_back(is_timed ? source.seconds_of(time - *start) : 0.0);
       }
       ++frames_seen_;
     }
+    return times;
   }
 
   void check_frame(const AVFrame& frame, const FfmpegSource& source,
@@ -230,10 +236,18 @@ class VideoJob {
   const MediaFormat format_;
   const VideoSampling& sampling_;
   const VideoLimits& limits_;
+  FrameSink& sink_;
   const DecodeContext& context_;
   const ImageLimits image_limits_;
   std::uint64_t frames_seen_ = 0;
   std::uint32_t pixel_bytes_ = 0;
+};
+
+struct FrameKeeper final : FrameSink {
+  void begin(const MediaShape&) override { frames.clear(); }
+  void take(RgbImage frame) override { frames.push_back(std::move(frame)); }
+
+  std::vector<RgbImage> frames;
 };
 
 void check_video_format(MediaFormat format) {
@@ -245,8 +259,9 @@ void check_video_format(MediaFormat format) {
 
 }  // namespace
 
-DecodedVideo decode_video(std::span<const std::byte> bytes, const VideoSampling& sampling,
-                          const VideoLimits& limits, const DecodeContext& context) {
+StreamedVideo decode_video(std::span<const std::byte> bytes, const VideoSampling& sampling,
+                           const VideoLimits& limits, FrameSink& sink,
+                           const DecodeContext& context) {
   check_item_bytes(bytes, limits.max_item_bytes);
   const MediaFormat format = sniff(bytes);
   check_video_format(format);
@@ -255,10 +270,27 @@ DecodedVideo decode_video(std::span<const std::byte> bytes, const VideoSampling&
   }
   if (format == MediaFormat::webm) check_matroska_end(bytes);
   try {
-    return VideoJob(bytes, format, sampling, limits, context).run();
+    return VideoJob(bytes, format, sampling, limits, sink, context).run();
   } catch (const std::bad_alloc&) {
     throw_out_of_memory();
   }
+}
+
+DecodedVideo decode_video(std::span<const std::byte> bytes, const VideoSampling& sampling,
+                          const VideoLimits& limits, const DecodeContext& context) {
+  DecodeContext keeping = context;
+  keeping.bytes_beside = [&context](const MediaShape& shape) {
+    const std::uint64_t caller = context.bytes_beside ? context.bytes_beside(shape) : 0;
+    return caller + 3 * std::uint64_t{shape.width} * shape.height * shape.frames;
+  };
+  FrameKeeper keeper;
+  StreamedVideo streamed = decode_video(bytes, sampling, limits, keeper, keeping);
+  DecodedVideo decoded;
+  static_cast<ClipTimes&>(decoded.clip) = std::move(streamed.times);
+  decoded.clip.frames = std::move(keeper.frames);
+  decoded.format = streamed.format;
+  decoded.lease = std::move(streamed.lease);
+  return decoded;
 }
 
 std::vector<PipelineVersion> video_decoder_versions() {

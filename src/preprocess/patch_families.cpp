@@ -24,6 +24,8 @@ PatchParams qwen2_clip_defaults() {
   params.min_pixels = 128 * 28 * 28;
   params.max_pixels = 768 * 28 * 28;
   params.rounding = WeightRounding::torchvision;
+  params.clip_sizes = ClipSizes::qwen_vl_utils;
+  params.total_pixels = 115'200 * 28 * 28;  // nine tenths of a context of 128,000 tokens
   return params;
 }
 
@@ -35,6 +37,8 @@ PatchParams qwen3_clip_defaults() {
   params.normalization.image_mean = middle;
   params.normalization.image_std = middle;
   params.sampling.rule = SamplingRule::qwen3_vl;
+  params.clip_sizes = ClipSizes::transformers;
+  params.total_pixels = 0;
   return params;
 }
 

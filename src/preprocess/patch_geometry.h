@@ -34,6 +34,9 @@ PatchLayout lay_out_picture(const Size& picture, const PatchParams& params,
 PatchLayout lay_out_clip(const Size& picture, std::uint64_t frames, const PatchParams& params,
                          const PatchFamily& family, const PatchBounds& bounds);
 
+// Throws Error{invalid_argument} for a side of zero.
+void check_pixels(const Size& picture);
+
 // Tokens that the language model counts: merge_size squared patches make one.
 std::uint32_t token_count(const Grid& grid, std::uint32_t merge_size);
 

@@ -40,6 +40,19 @@ WeightRounding read_rounding(const std::string& name, const nlohmann::json& valu
   refuse_param_type(name, R"("pillow" or "torchvision")");
 }
 
+ClipSizes read_clip_sizes(const std::string& name, const nlohmann::json& value) {
+  if (value == "transformers") return ClipSizes::transformers;
+  if (value == "qwen_vl_utils") return ClipSizes::qwen_vl_utils;
+  refuse_param_type(name, R"("qwen_vl_utils" or "transformers")");
+}
+
+// The families that sample by qwen-vl-utils are those whose sizes it decides, too.
+void take_clip_sizes(ParamTaker& taker, PatchParams& params) {
+  if (params.sampling.rule != SamplingRule::qwen_vl_utils) return;
+  taker.take("size_rule", params.clip_sizes, read_clip_sizes);
+  taker.take("total_pixels", params.total_pixels, read_pixels);
+}
+
 void take_sampling(ParamTaker& taker, VideoSampling& sampling) {
   take_video_sampling(taker.rest({"fps", "num_frames", "min_frames", "max_frames"}), sampling);
   bool ignored = true;  // frames are always sampled from files
@@ -66,6 +79,7 @@ void apply_json(const nlohmann::json& object, ParamSource source, Modality modal
   taker.take("do_convert_rgb", ignored, read_bool);
   if (modality == Modality::video) {
     take_sampling(taker, params.sampling);
+    take_clip_sizes(taker, params);
   } else {
     taker.take("jpeg_scaled_decode", params.jpeg_scaled_decode, read_bool);
   }
@@ -97,6 +111,10 @@ ResolvedParams to_resolved(const PatchParams& params, Modality modality) {
   values["merge_size"] = std::int64_t{params.merge_size};
   if (modality == Modality::video) add_to_resolved(params.sampling, result);
   if (params.jpeg_scaled_decode) values["jpeg_scaled_decode"] = true;
+  if (params.clip_sizes == ClipSizes::qwen_vl_utils) {
+    values["size_rule"] = std::string("qwen_vl_utils");
+    values["total_pixels"] = static_cast<std::int64_t>(params.total_pixels);
+  }
   return result;
 }
 
@@ -116,6 +134,10 @@ PatchParams patch_params_from(const ResolvedParams& resolved, Modality modality)
   params.merge_size = reader.edge("merge_size");
   params.jpeg_scaled_decode = reader.has("jpeg_scaled_decode");
   if (modality == Modality::video) params.sampling = sampling_from_resolved(resolved);
+  if (reader.has("size_rule")) {
+    params.clip_sizes = ClipSizes::qwen_vl_utils;
+    params.total_pixels = static_cast<std::uint64_t>(reader.get<std::int64_t>("total_pixels"));
+  }
   return params;
 }
 

@@ -15,6 +15,12 @@
 
 namespace vitrove {
 
+// How clips get their sizes, where each frame counts for itself.
+enum class ClipSizes : std::uint8_t {
+  transformers,   // min_pixels and max_pixels alone, as the video processor does by itself
+  qwen_vl_utils,  // and before them the bounds of qwen-vl-utils, which the model cards tell to use
+};
+
 struct PatchParams {
   bool do_resize = true;
   // Of a picture or a frame after resizing; Qwen3-VL counts all frames of a clip together.
@@ -28,6 +34,9 @@ struct PatchParams {
   std::uint32_t merge_size = 2;
   bool jpeg_scaled_decode = false;  // pictures only
   VideoSampling sampling;           // clips only
+  ClipSizes clip_sizes = ClipSizes::transformers;
+  // With qwen_vl_utils: half of what all frames of a clip may have, since two make one token.
+  std::uint64_t total_pixels = 0;
 
   ResizeRule rule() const { return {resample, rounding}; }
 };

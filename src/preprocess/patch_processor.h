@@ -24,7 +24,7 @@ class PatchProcessor final : public Preprocessor {
   VideoSampling video_sampling(const ResolvedParams& params) const override;
   std::uint64_t video_bytes_beside(const MediaShape& shape,
                                    const ResolvedParams& params) const override;
-  PreprocessedItem run_video(const VideoClip& clip, const ResolvedParams& params) const override;
+  std::unique_ptr<ClipRun> start_video(const ResolvedParams& params) const override;
   std::vector<PipelineVersion> versions() const override;
 
  private:

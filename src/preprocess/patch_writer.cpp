@@ -1,8 +1,18 @@
 #include "preprocess/patch_writer.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace vitrove {
+
+Tensor patch_tensor(std::string name, const Grid& grid, const PatchParams& params) {
+  const std::int64_t patch_floats =
+      std::int64_t{3} * params.temporal_patch_size * params.patch_size * params.patch_size;
+  const std::int64_t patches = std::int64_t{grid.t} * grid.h * grid.w;
+  return {std::move(name),
+          {patches, patch_floats},
+          std::vector<float>(static_cast<std::size_t>(patches * patch_floats))};
+}
 
 PatchWriter::PatchWriter(const PatchParams& params)
     : patch_(params.patch_size), temporal_(params.temporal_patch_size), merge_(params.merge_size) {

@@ -8,10 +8,15 @@
 #include <array>
 #include <cstddef>
 #include <span>
+#include <string>
 
 #include "preprocess/patch_params.h"
+#include "vitrove/preprocess.h"
 
 namespace vitrove {
+
+// Zeros for the patches of a grid.
+Tensor patch_tensor(std::string name, const Grid& grid, const PatchParams& params);
 
 class PatchWriter {
  public:

@@ -126,8 +126,18 @@ std::uint64_t Preprocessor::video_bytes_beside(const MediaShape&, const Resolved
   throw_no_such_modality(family(), Modality::video);
 }
 
-PreprocessedItem Preprocessor::run_video(const VideoClip&, const ResolvedParams&) const {
+std::unique_ptr<ClipRun> Preprocessor::start_video(const ResolvedParams&) const {
   throw_no_such_modality(family(), Modality::video);
+}
+
+PreprocessedItem Preprocessor::run_video(const VideoClip& clip,
+                                         const ResolvedParams& params) const {
+  const auto run = start_video(params);
+  if (clip.frames.empty()) throw Error(ErrorCode::invalid_argument, "the clip has no frames");
+  const RgbImage& first = clip.frames.front();
+  run->begin({.width = first.width, .height = first.height, .frames = clip.frames.size()});
+  for (const RgbImage& frame : clip.frames) run->take(frame);
+  return run->finish(clip);
 }
 
 std::uint32_t Preprocessor::audio_rate(const ResolvedParams&) const {

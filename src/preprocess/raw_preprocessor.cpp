@@ -12,6 +12,35 @@ namespace {
 
 constexpr std::uint32_t sample_rate = 16'000;
 
+class RawClipRun final : public ClipRun {
+ public:
+  void begin(const MediaShape& shape) override {
+    shape_ = shape;
+    pixels_.clear();
+    pixels_.reserve(std::size_t{3} * shape.width * shape.height * shape.frames);
+  }
+
+  void take(RgbImage frame) override {
+    pixels_.insert(pixels_.end(), frame.pixels.begin(), frame.pixels.end());
+  }
+
+  PreprocessedItem finish(const ClipTimes& times) override {
+    PreprocessedItem item;
+    item.modality = Modality::video;
+    item.tensors.push_back({"pixels",
+                            {static_cast<std::int64_t>(shape_.frames), std::int64_t{shape_.height},
+                             std::int64_t{shape_.width}, 3},
+                            std::move(pixels_)});
+    item.side.timestamps = times.timestamps;
+    if (times.sample_fps > 0) item.side.seconds_per_grid = 1 / times.sample_fps;
+    return item;
+  }
+
+ private:
+  MediaShape shape_;
+  std::vector<std::uint8_t> pixels_;
+};
+
 class RawPreprocessor final : public Preprocessor {
  public:
   explicit RawPreprocessor(std::string_view video_defaults) {
@@ -50,22 +79,8 @@ class RawPreprocessor final : public Preprocessor {
     return std::uint64_t{3} * shape.width * shape.height * shape.frames;
   }
 
-  PreprocessedItem run_video(const VideoClip& clip, const ResolvedParams&) const override {
-    const RgbImage& first = clip.frames.at(0);
-    std::vector<std::uint8_t> pixels;
-    pixels.reserve(first.pixels.size() * clip.frames.size());
-    for (const RgbImage& frame : clip.frames) {
-      pixels.insert(pixels.end(), frame.pixels.begin(), frame.pixels.end());
-    }
-    PreprocessedItem item;
-    item.modality = Modality::video;
-    const auto frames = static_cast<std::int64_t>(clip.frames.size());
-    item.tensors.push_back({"pixels",
-                            {frames, std::int64_t{first.height}, std::int64_t{first.width}, 3},
-                            std::move(pixels)});
-    item.side.timestamps = clip.timestamps;
-    if (clip.sample_fps > 0) item.side.seconds_per_grid = 1 / clip.sample_fps;
-    return item;
+  std::unique_ptr<ClipRun> start_video(const ResolvedParams&) const override {
+    return std::make_unique<RawClipRun>();
   }
 
   std::uint32_t audio_rate(const ResolvedParams&) const override { return sample_rate; }

@@ -249,9 +249,10 @@ std::pair<PreprocessedItem, MemoryLease> ItemFiller::decode_and_run(
     const DecodeContext& context) const {
   switch (item.modality) {
     case Modality::video: {
-      DecodedVideo decoded = decode_video(*item.bytes, preprocessor.video_sampling(item.params),
-                                          video_limits_, context);
-      return {preprocessor.run_video(decoded.clip, item.params), std::move(decoded.lease)};
+      const auto run = preprocessor.start_video(item.params);
+      StreamedVideo decoded = decode_video(*item.bytes, preprocessor.video_sampling(item.params),
+                                           video_limits_, *run, context);
+      return {run->finish(decoded.times), std::move(decoded.lease)};
     }
     case Modality::audio: {
       DecodedAudio decoded =

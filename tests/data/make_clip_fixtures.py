@@ -86,6 +86,11 @@ def main() -> None:
     video("exact.mov", "-c:v", "png")
     video("moving.gif")
     video("variable.mkv", "-vf", "setpts='if(lt(N,6),N,6+4*(N-6))/10/TB'", "-fps_mode", "vfr", *h264)
+    # Two minutes of gray in HD: large when decoded, and nearly nothing as a file.
+    subprocess.run(["ffmpeg", "-v", "error", "-y", "-f", "lavfi", "-i", "color=c=gray:s=1920x1080:r=2:d=120",
+                    "-c:v", "libx264", "-pix_fmt", "yuv420p", "-preset", "veryfast", "-g", "250", "-threads", "1",
+                    "-fflags", "+bitexact", "-flags:v", "+bitexact", "-map_metadata", "-1",
+                    str(CLIPS.parent / "parity" / "long_hd.mp4")], check=True)
     subprocess.run(["ffmpeg", "-v", "error", "-y", "-i", str(CLIPS / "h264.mp4"), "-c", "copy",
                     "-fflags", "+bitexact", "-metadata:s:v:0", "rotate=90",
                     str(CLIPS / "turned.mp4")], check=True)

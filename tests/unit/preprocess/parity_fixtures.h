@@ -48,6 +48,8 @@ class ParityFixtures {
   const nlohmann::json& all() const { return index_.at("fixtures"); }
   // Which frames the references take of clips of many lengths.
   const nlohmann::json& sampling() const { return index_.at("sampling"); }
+  // How large qwen-vl-utils makes the frames of clips.
+  const nlohmann::json& clip_sizes() const { return index_.at("clip_sizes"); }
   std::unique_ptr<Preprocessor> preprocessor_of(const nlohmann::json& fixture) const {
     const std::string config = index_.at("configs").at(fixture.at("config")).dump();
     const auto& video = fixture.at("video_config");

@@ -7,6 +7,9 @@
 #include <numeric>
 
 #include "parity_fixtures.h"
+#include "preprocess/patch_families.h"
+#include "preprocess/patch_geometry.h"
+#include "preprocess/processed_size.h"
 #include "preprocess/resize.h"
 
 namespace vitrove::test {
@@ -157,6 +160,31 @@ TEST(Parity, TheFramesThatAreTakenAreThoseOfTheReference) {
   EXPECT_EQ(count["qwen2_vl odd"], 0);
   EXPECT_GE(count["qwen3_vl even"], 50);
   EXPECT_GE(count["qwen3_vl odd"], 50);
+}
+
+// By the word of its fetch_video(), with the bounds that Qwen2.5-VL is published with; and what the
+// reference makes of a file is not too large here.
+TEST(Parity, ClipsOfQwen2HaveTheSizesOfQwenVlUtils) {
+  const auto family = find_patch_family({.image = "Qwen2VLImageProcessor"});
+  ASSERT_TRUE(family);
+  int count = 0;
+  for (const auto& sized : fixtures().clip_sizes()) {
+    SCOPED_TRACE(sized.dump());
+    const auto preprocessor = fixtures().preprocessor_of(sized);
+    const ResolvedParams params = preprocessor->resolve(Modality::video, sized.at("kwargs").dump());
+    const std::uint64_t frames = sized.at("frames");
+    const Size from{number(sized.at("from"), 0), number(sized.at("from"), 1)};
+    const Size to{number(sized.at("to"), 0), number(sized.at("to"), 1)};
+    const PatchLayout layout =
+        lay_out_clip(from, frames, patch_params_from(params, Modality::video), *family,
+                     {.frame_pixels = area(to), .clip_pixels = frames * area(to)});
+    EXPECT_EQ(layout.resized, to);
+    EXPECT_GE(preprocessor->video_bytes_beside(
+                  {.width = from.width, .height = from.height, .frames = frames}, params),
+              12 * frames * area(to));
+    ++count;
+  }
+  EXPECT_GE(count, 200);
 }
 
 TEST(Parity, NoFamilyIsWithoutFixtures) {

@@ -96,7 +96,8 @@ TEST(Patches, LieByTokenWithTheirPixelsByChannelFrameAndRow) {
 
 TEST(PatchClips, AnOddNumberOfFramesIsFilledUpWithTheLast) {
   const auto preprocessor = make_preprocessor(qwen2);
-  const ResolvedParams params = preprocessor->resolve(Modality::video, R"({"min_pixels": 3136})");
+  const ResolvedParams params = preprocessor->resolve(
+      Modality::video, R"({"min_pixels": 3136, "size_rule": "transformers"})");
   const VideoClip odd = clip_of_noise(3, 56, 56);
   VideoClip even = odd;
   even.frames.push_back(even.frames.back());
@@ -145,6 +146,25 @@ TEST(PatchParameters, AreResolved) {
       preprocessor->video_sampling(preprocessor->resolve(Modality::video, R"({"num_frames": 8})"))
           .num_frames,
       8u);
+}
+
+TEST(PatchParameters, SayWhoseSizesClipsHave) {
+  const auto preprocessor = make_preprocessor(qwen2);
+  const auto resolve = [&](std::string_view kwargs) {
+    return preprocessor->resolve(Modality::video, kwargs);
+  };
+  EXPECT_EQ(resolve(R"({"size_rule": "qwen_vl_utils", "total_pixels": 90316800})"), resolve(""));
+  EXPECT_NE(resolve(R"({"size_rule": "transformers"})"), resolve(""));
+  EXPECT_NE(resolve(R"({"total_pixels": 1003520})"), resolve(""));
+  for (const char* kwargs : {R"({"size_rule": "pillow"})", R"({"total_pixels": 0})"}) {
+    EXPECT_EQ(failure_of([&] { resolve(kwargs); }).status(), 400) << kwargs;
+  }
+  const auto other = make_preprocessor(qwen3);
+  EXPECT_EQ(failure_of([&] {
+              other->resolve(Modality::video, R"({"size_rule": "transformers"})");
+            }).status(),
+            400)
+      << "has bounds of its own";
 }
 
 TEST(PatchParameters, OfTheServerGoByModality) {
