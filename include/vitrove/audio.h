@@ -1,9 +1,10 @@
 // Audio: from the bytes of a file to mono samples at the rate that a model wants.
 //
-// Containers are WAV (RF64), FLAC, MP3, Ogg, AAC (ADTS), and the sound of MP4 (M4A), QuickTime, WebM
-// and Matroska files; codecs PCM, FLAC, ALAC, MP3, AAC, Vorbis, Opus. Decoding is FFmpeg's, under the
-// rules of video.h. A WAV whose length was not known when its head was written, as pipes leave it,
-// goes up to the end of the file; what follows the last frame of an MP3 and is none is passed over.
+// Containers are WAV (RF64), FLAC, MP3, Ogg, AAC (ADTS), and the sound of MP4 (M4A), QuickTime,
+// WebM and Matroska files; codecs PCM, FLAC, ALAC, MP3, AAC, Vorbis, Opus. Decoding is FFmpeg's,
+// under the rules of video.h. A WAV whose length was not known when its head was written, as pipes
+// leave it, goes up to the end of the file; what follows the last frame of an MP3 and is none is
+// passed over.
 //
 // All channels are averaged, whatever they are called: (c0 + c1 + ...) / n in float32, in order.
 // What encoders put before and after the sound (priming, padding) is cut off where the file tells.

@@ -19,9 +19,9 @@
 //  - of several pictures the first is taken: the default image of an APNG, the first frame of a
 //    WebP or a GIF on its canvas, the first page of a TIFF, the primary item of a HEIC (B09).
 // A damaged or truncated file is an error even where a decoder would only warn (B06); what is
-// overlooked in a JPEG loses nothing of the picture: zero padding between markers, and zeros for the
-// parameters of a baseline scan. Whole JPEGs of kinds that nothing here decodes (12 bits, lossless,
-// hierarchical, a height that comes after the pixels) are unsupported_format.
+// overlooked in a JPEG loses nothing of the picture: zero padding between markers, and zeros for
+// the parameters of a baseline scan. Whole JPEGs of kinds that nothing here decodes (12 bits,
+// lossless, hierarchical, a height that comes after the pixels) are unsupported_format.
 //
 // Sizes are checked from the header before anything is allocated (B83). Errors: invalid_argument
 // (400) for damaged or empty input, too_large (413), unsupported_format (415), unavailable (503)

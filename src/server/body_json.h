@@ -13,9 +13,9 @@
 
 namespace vitrove {
 
-// An object. Throws Error{invalid_argument}, or {too_large} beyond `max_values`. A name that an object
-// has twice is invalid, too: readers do not agree on which of them counts, and what a proxy has
-// checked may not be what is served.
+// An object. Throws Error{invalid_argument}, or {too_large} beyond `max_values`. A name that an
+// object has twice is invalid, too: readers do not agree on which of them counts, and what a proxy
+// has checked may not be what is served.
 nlohmann::json parse_body_json(std::string_view text, std::size_t max_values);
 
 }  // namespace vitrove
