@@ -30,7 +30,8 @@ def check_figures(found, name, batch=1, threads=1):
     for line in found:
         assert line["store"] == name
         assert (line["batch"], line["threads"]) == (batch, threads)
-        assert line["failed"] == 0 and line["operations"] >= 8
+        # Puts are as many as were asked for; of the others a slow machine may do one call in the time.
+        assert line["failed"] == 0 and line["operations"] >= (8 if line["op"] == "put" else batch)
         assert line["operations_per_second"] == pytest.approx(line["operations"] / line["seconds"])
         assert 0 < line["p50_us"] <= line["p99_us"]
         assert line["cpu_seconds"] > 0
