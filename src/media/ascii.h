@@ -1,4 +1,4 @@
-// Letters of protocols: the locale has no say.
+// Letters and digits of protocols: the locale has no say.
 #pragma once
 
 #include <algorithm>
@@ -6,6 +6,14 @@
 #include <string_view>
 
 namespace vitrove {
+
+// -1 for what is no hexadecimal digit.
+constexpr int hex_value(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
 
 constexpr char ascii_lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;

@@ -6,6 +6,8 @@
 
 #include <zlib.h>
 
+#include "media/ascii.h"
+
 namespace vitrove {
 namespace {
 
@@ -32,13 +34,6 @@ std::string inflate_start(std::string_view packed) {
   text.resize(text.size() - stream.avail_out);
   inflateEnd(&stream);
   return text;
-}
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
 }
 
 }  // namespace
@@ -74,7 +69,7 @@ std::vector<std::byte> raw_profile(std::string_view text) {
   int upper = -1;
   for (const char c : text) {
     if (std::isspace(static_cast<unsigned char>(c)) != 0) continue;
-    const int digit = hex_digit(c);
+    const int digit = hex_value(c);
     if (digit < 0) break;
     if (upper >= 0) profile.push_back(static_cast<std::byte>(upper << 4 | digit));
     upper = upper < 0 ? digit : -1;
