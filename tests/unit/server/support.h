@@ -90,9 +90,9 @@ class TestPreprocessor final : public Preprocessor {
                                    const ResolvedParams& params) const override {
     return inner_.video_bytes_beside(shape, params);
   }
-  PreprocessedItem run_video(const VideoClip& clip, const ResolvedParams& params) const override {
+  std::unique_ptr<ClipRun> start_video(const ResolvedParams& params) const override {
     gate.pass();
-    return inner_.run_video(clip, params);
+    return inner_.start_video(params);
   }
   std::uint32_t audio_rate(const ResolvedParams& params) const override {
     return inner_.audio_rate(params);
