@@ -25,6 +25,7 @@ export ORT_DISABLE_TELEMETRY=1
 # Compilers, npm and tests leave things in the temporary folder: here they get one of their own, which
 # goes with the run. Its name is short, since the sockets of some tests lie in it.
 TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/vt.XXXXXX")
+chmod 711 "$TMPDIR" # some tests go on as nobody
 export TMPDIR
 remove_temporary() {
   # A folder that a killed test has locked keeps all but root out.

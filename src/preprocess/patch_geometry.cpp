@@ -188,18 +188,16 @@ PatchBounds bounds_of(const PatchFamily& family, const PreprocessLimits& limits)
 }
 
 void check_bounds(const PatchFamily& family, const PreprocessLimits& limits) {
-  const auto least = [](const PatchParams& params, const PixelRange& range) {
-    return params.do_resize ? static_cast<std::uint64_t>(range.least) : 0;
+  const auto least = [](const PatchParams& params) {
+    return params.do_resize ? params.min_pixels : 0;
   };
-  const PatchParams& video = family.video;
-  const std::uint64_t clip = least(video, frame_range(video.temporal_patch_size, video));
-  check_processed_bound(limits.max_pixels, least(family.image, own_range(family.image)),
-                        processed_pixels);
+  const std::uint64_t clip = least(family.video);
+  check_processed_bound(limits.max_pixels, least(family.image), processed_pixels);
   if (family.counts_all_frames) {
     return check_processed_bound(limits.max_clip_pixels, clip, processed_clip_pixels);
   }
   check_processed_bound(limits.max_pixels, clip, processed_pixels);
-  check_processed_bound(limits.max_clip_pixels, clip * video.temporal_patch_size,
+  check_processed_bound(limits.max_clip_pixels, clip * family.video.temporal_patch_size,
                         processed_clip_pixels);
 }
 
