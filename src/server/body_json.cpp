@@ -141,7 +141,7 @@ class TreeBuilder {
   std::string text_;
 };
 
-[[noreturn]] void refuse(const std::string& message) {
+[[noreturn]] void refuse_json(const std::string& message) {
   throw Error(ErrorCode::invalid_argument, message);
 }
 
@@ -158,15 +158,15 @@ json parse_body_json(std::string_view text, std::size_t max_values) {
                 "the body has more than " + std::to_string(max_values) + " JSON values");
   }
   if (parser.handler().has_too_large_number()) {
-    refuse("a number in the body is larger than a double can hold");
+    refuse_json("a number in the body is larger than a double can hold");
   }
   if (const auto& name = parser.handler().repeated_name()) {
-    refuse("the field \"" + name->substr(0, max_name_echoed) + "\" is there twice");
+    refuse_json("the field \"" + name->substr(0, max_name_echoed) + "\" is there twice");
   }
-  if (error == boost::json::error::too_deep) refuse("the JSON is nested too deeply");
-  if (error || read < text.size()) refuse("the body is not valid JSON");
+  if (error == boost::json::error::too_deep) refuse_json("the JSON is nested too deeply");
+  if (error || read < text.size()) refuse_json("the body is not valid JSON");
   json body = parser.handler().take();
-  if (!body.is_object()) refuse("the body must be a JSON object");
+  if (!body.is_object()) refuse_json("the body must be a JSON object");
   return body;
 }
 
