@@ -9,12 +9,12 @@
 namespace vitrove::cli {
 namespace {
 
-constexpr std::chrono::seconds lifetime{5};  // as servers ask for
-constexpr std::chrono::seconds patience{10};
+constexpr std::chrono::seconds claim_lifetime{5};  // as servers ask for
+constexpr std::chrono::seconds claim_patience{10};
 
 StoreContext context() {
   StoreContext context;
-  context.deadline = std::chrono::steady_clock::now() + patience;
+  context.deadline = std::chrono::steady_clock::now() + claim_patience;
   return context;
 }
 
@@ -27,14 +27,14 @@ Remark warning(const std::string& what, const StoreResult& result, const std::st
 Remarks remarks_on_claims(EmbeddingStore& store, const EmbeddingKey& key) {
   if (!store.capabilities().can_claim) return {};
   ClaimToken token;
-  const StoreResult claimed = store.claim(key, lifetime, token, context());
+  const StoreResult claimed = store.claim(key, claim_lifetime, token, context());
   if (!claimed.ok()) {
     return {warning("no claim could be made", claimed,
                     "servers that share this store encode the same at the same time")};
   }
   ClaimToken second;
-  const StoreResult again = store.claim(key, lifetime, second, context());
-  const StoreResult renewed = store.renew(key, token, lifetime, context());
+  const StoreResult again = store.claim(key, claim_lifetime, second, context());
+  const StoreResult renewed = store.renew(key, token, claim_lifetime, context());
   const StoreResult released = store.release(key, token, ClaimOutcome::not_stored, context());
   Remarks remarks;
   if (again.ok()) {

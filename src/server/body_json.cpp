@@ -22,7 +22,7 @@ using boost::system::error_code;
 using nlohmann::json;
 
 constexpr std::size_t max_depth = 16;
-constexpr std::size_t max_name_echoed = 64;
+constexpr std::size_t most_echoed = 64;
 constexpr std::size_t no_limit = std::numeric_limits<std::size_t>::max();
 
 // What the parser calls; the names are its own.
@@ -161,7 +161,7 @@ json parse_body_json(std::string_view text, std::size_t max_values) {
     refuse_json("a number in the body is larger than a double can hold");
   }
   if (const auto& name = parser.handler().repeated_name()) {
-    refuse_json("the field \"" + name->substr(0, max_name_echoed) + "\" is there twice");
+    refuse_json("the field \"" + name->substr(0, most_echoed) + "\" is there twice");
   }
   if (error == boost::json::error::too_deep) refuse_json("the JSON is nested too deeply");
   if (error || read < text.size()) refuse_json("the body is not valid JSON");
