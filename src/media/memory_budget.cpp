@@ -38,7 +38,9 @@ MemoryLease MemoryBudget::acquire(std::uint64_t bytes,
     // Whoever stood behind us may be first now.
     changed_.notify_all();
     if (cancel.stop_requested()) throw Error(ErrorCode::cancelled, "cancelled");
-    throw Error(ErrorCode::unavailable, "too much media is being decoded, try again later");
+    throw Error(ErrorCode::unavailable, "too much media is being decoded: the limit is " +
+                                            std::to_string(capacity_) +
+                                            " bytes at a time, try again later");
   }
   used_ += bytes;
   peak_ = std::max(peak_, used_);

@@ -310,7 +310,10 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
                        request_.request_id));
   }
   HttpResponse no_room() const {
-    return error_reply(429, "queue_full", "too many request bodies are held", request_.request_id);
+    return error_reply(429, "queue_full",
+                       "too many request bodies are held: the limit is " +
+                           std::to_string(bodies_.limit()) + " bytes in all",
+                       request_.request_id);
   }
   HttpResponse too_late() const {
     return error_reply(504, "deadline_exceeded", "the request took too long", request_.request_id);

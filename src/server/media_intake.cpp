@@ -45,7 +45,9 @@ MediaBytes MediaIntake::fetch(std::string_view url, const RequestContext& contex
       return;
     }
     if (of_request.charged + more > max_request_bytes_) throw_too_large();
-    throw Error(ErrorCode::unavailable, "too much media is being received, try again later");
+    throw Error(ErrorCode::unavailable, "too much media is being received: the limit is " +
+                                            std::to_string(allowance_.limit()) +
+                                            " bytes in flight, try again later");
   };
   received->bytes = fetcher_.fetch(url, context.deadline, context.cancel, charge);
   const std::uint64_t size = received->bytes.size();

@@ -1,5 +1,7 @@
 #include "server/reply_budget.h"
 
+#include <string>
+
 #include "vitrove/error.h"
 
 namespace vitrove {
@@ -38,7 +40,9 @@ std::vector<ByteAllowance::Share> ReplyBudget::admit(std::span<EmbeddingView* co
     const std::uint64_t bytes = view->bytes();
     const bool copied = view->pooled() ? copied_.take(bytes) : copied_.take_existing(bytes);
     if (!copied) {
-      throw Error(ErrorCode::unavailable, "too many replies are on their way to slow readers");
+      throw Error(ErrorCode::unavailable,
+                  "too many replies are on their way to slow readers: the limit is " +
+                      std::to_string(copied_.limit()) + " bytes in all");
     }
     shares.emplace_back(copied_, bytes);
     if (view->pooled()) view->detach();

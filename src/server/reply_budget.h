@@ -25,6 +25,7 @@ class ByteAllowance {
   bool take_existing(std::uint64_t bytes);
   void give_back(std::uint64_t bytes) { used_ -= bytes; }
   std::uint64_t used() const { return used_; }
+  std::uint64_t limit() const { return limit_; }
 
   // Bytes taken, given back by the destructor. Movable.
   class Share {
