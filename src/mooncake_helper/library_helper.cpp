@@ -177,6 +177,7 @@ void LibraryHelper::leave() {
   std::lock_guard lock(mutex_);
   // Nothing to take back from the cluster: no reason to wait for a client that closes slowly.
   if (!ready_ || !lends_) return;
+  ready_ = false;  // other threads hear the end as well
   for (const auto& [number, region] : regions_) {
     if (region.registered) library_.unregister_buffer(store_, region.address);
   }

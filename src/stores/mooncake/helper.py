@@ -431,6 +431,7 @@ class Helper:
         takes a second, and matters only where the cluster has to give memory back."""
         with self.lock:
             if self.ready and self.lends:
+                self.ready = False  # other threads hear the end as well
                 for region in self.regions.values():
                     if region.registered:
                         self.store.unregister_buffer(region.address)
