@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "cache/admin_call.h"
 #include "cache/controller_impl.h"
 
 namespace vitrove {

@@ -27,28 +27,10 @@
 #include "cache/cache_core.h"
 #include "cache/claim_keeper.h"
 #include "cache/lane.h"
+#include "cache/put_value.h"
 #include "cache/tier.h"
 
 namespace vitrove {
-
-// What is put, shared by the jobs of all tiers.
-struct PutValue {
-  ValueHeader header;         // kind alias: complete but for its checksum
-  EntryPin entry;             // of an embedding in pages; else of nothing, or of an alias's
-  PagePool::Staging staging;  // of an uncached embedding: header and all, in one piece
-  std::uint64_t staged_bytes = 0;
-  std::vector<std::byte> side;  // of an alias
-
-  // The key under which its rows stand, and the size of that value: for an alias, of the one it
-  // points to.
-  EmbeddingKey stored_under;
-  std::uint64_t stored_bytes = 0;
-};
-
-// Of a published entry; nothing when its rows are on the heap and staging cannot hold them.
-std::shared_ptr<PutValue> put_value_of(CacheCore& core, const EntryPin& entry);
-// Says that `alias` is found under the entry's own key.
-std::shared_ptr<PutValue> alias_value_of(const EmbeddingKey& alias, const EntryPin& entry);
 
 class PutQueue {
  public:
@@ -113,20 +95,6 @@ class PutQueue {
   const std::shared_ptr<State> state_;
   Lane lane_;
   std::jthread delayer_;  // with a delay only; last: ends before the lane
-};
-
-// A store call of an administrator: removing, listing. The caller waits or leaves.
-class AdminCall final : public LaneCall {
- public:
-  AdminCall(std::shared_ptr<CallGroup> group, std::function<void(const StoreContext&)> call)
-      : group_(std::move(group)), call_(std::move(call)) {}
-  void run(const std::stop_token& shutdown) noexcept override;
-  void cancel() { stop_.request_stop(); }
-
- private:
-  const std::shared_ptr<CallGroup> group_;
-  const std::function<void(const StoreContext&)> call_;
-  std::stop_source stop_;
 };
 
 }  // namespace vitrove

@@ -1,31 +1,15 @@
 // What a claim keeper does when its store takes claims back slowly.
 #include "cache/claim_keeper.h"
 
+#include "contract/valueless_store.h"
 #include "support.h"
 
 namespace vitrove::testing {
 namespace {
 
 // Remembers the order of calls. The first release stands at the gate.
-class SlowToRelease final : public EmbeddingStore {
+class SlowToRelease final : public ValuelessStore {
  public:
-  std::string_view name() const override { return "slow"; }
-  StoreCapabilities capabilities() const override { return {}; }
-  StoreHealth health() const override { return {}; }
-  std::vector<StoreResult> batch_is_exist(std::span<const EmbeddingKey> keys,
-                                          const StoreContext&) override {
-    return std::vector<StoreResult>(keys.size());
-  }
-  std::vector<StoreResult> batch_get_into_multi_buffers(std::span<const EmbeddingKey> keys,
-                                                        std::span<const MutableBufferList>,
-                                                        const StoreContext&) override {
-    return std::vector<StoreResult>(keys.size());
-  }
-  std::vector<StoreResult> batch_put_from_multi_buffers(std::span<const EmbeddingKey> keys,
-                                                        std::span<const ConstBufferList>, PutMode,
-                                                        const StoreContext&) override {
-    return std::vector<StoreResult>(keys.size());
-  }
   StoreResult renew(const EmbeddingKey&, const ClaimToken&, std::chrono::milliseconds,
                     const StoreContext&) override {
     note('n');

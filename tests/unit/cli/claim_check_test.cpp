@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "contract/valueless_store.h"
 #include "vitrove/memory_store.h"
 
 namespace vitrove::cli {
@@ -11,7 +12,7 @@ namespace {
 const EmbeddingKey key{sha256("a key of the test")};
 
 // Answers as told, to claims alone.
-class ClaimStub final : public EmbeddingStore {
+class ClaimStub final : public testing::ValuelessStore {
  public:
   struct Answers {
     StoreStatus first = StoreStatus::ok;
@@ -21,23 +22,7 @@ class ClaimStub final : public EmbeddingStore {
   };
   explicit ClaimStub(Answers answers) : answers_(answers) {}
 
-  std::string_view name() const override { return "stub"; }
   StoreCapabilities capabilities() const override { return {.can_claim = true}; }
-  StoreHealth health() const override { return {}; }
-  std::vector<StoreResult> batch_is_exist(std::span<const EmbeddingKey> keys,
-                                          const StoreContext&) override {
-    return std::vector<StoreResult>(keys.size());
-  }
-  std::vector<StoreResult> batch_get_into_multi_buffers(std::span<const EmbeddingKey> keys,
-                                                        std::span<const MutableBufferList>,
-                                                        const StoreContext&) override {
-    return std::vector<StoreResult>(keys.size());
-  }
-  std::vector<StoreResult> batch_put_from_multi_buffers(std::span<const EmbeddingKey> keys,
-                                                        std::span<const ConstBufferList>, PutMode,
-                                                        const StoreContext&) override {
-    return std::vector<StoreResult>(keys.size());
-  }
   StoreResult claim(const EmbeddingKey&, std::chrono::milliseconds, ClaimToken& token,
                     const StoreContext&) override {
     const StoreStatus status = claims_++ == 0 ? answers_.first : answers_.second;

@@ -6,31 +6,16 @@
 
 #include <gtest/gtest.h>
 
+#include "contract/valueless_store.h"
 #include "vitrove/store_plugin_adapter.h"
 
 namespace vitrove::test {
 namespace {
 
 // Throws wherever a host cannot be told, and claims with a token of the wanted length.
-class AwkwardStore final : public EmbeddingStore {
+class AwkwardStore final : public testing::ValuelessStore {
  public:
-  std::string_view name() const override { return "awkward"; }
-  std::vector<StoreResult> batch_get_into_multi_buffers(std::span<const EmbeddingKey> keys,
-                                                        std::span<const MutableBufferList>,
-                                                        const StoreContext&) override {
-    return std::vector<StoreResult>(keys.size());
-  }
-  std::vector<StoreResult> batch_put_from_multi_buffers(std::span<const EmbeddingKey> keys,
-                                                        std::span<const ConstBufferList>, PutMode,
-                                                        const StoreContext&) override {
-    return std::vector<StoreResult>(keys.size());
-  }
-  std::vector<StoreResult> batch_is_exist(std::span<const EmbeddingKey> keys,
-                                          const StoreContext&) override {
-    return std::vector<StoreResult>(keys.size());
-  }
   StoreCapabilities capabilities() const override { throw std::runtime_error("unknown"); }
-  StoreHealth health() const override { return {}; }
   void register_buffer(MutableBuffer) override { throw std::runtime_error("no pages"); }
   void unregister_buffer(MutableBuffer) override { throw 42; }
 
