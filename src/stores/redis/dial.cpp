@@ -97,6 +97,9 @@ void greet(Dialed& dialed, const Settings& settings, const StoreContext& context
   for (const Command* command : commands) {
     if (command->fault) dialed.fault = command->fault;
   }
+  // Two clocks run out at nearly the same moment; what there is to say is the same.
+  const bool is_silent = !commands.front()->answered && dialed.fault.status == StoreStatus::timeout;
+  if (is_silent) dialed.fault.detail = "the server is silent";
   // Refused clients get an error before the connection is closed.
   const Reply& first = commands.front()->reply;
   if (dialed.fault && first.is_error() && commands.front()->answered) {

@@ -11,6 +11,7 @@
 
 #include "contract/test_values.h"
 #include "redis_server.h"
+#include "stores/redis/dial.h"
 #include "vitrove/embedding_store_factory.h"
 #include "vitrove/error.h"
 #include "vitrove/redis_store.h"
@@ -151,6 +152,22 @@ TEST_F(RedisFaults, WaitsForASilentServerNoLongerThanItsTimeout) {
   server_.freeze();
   const StoreResult result = exists(*store, key_);  // no deadline
   EXPECT_TRUE(result.status == StoreStatus::timeout || result.status == StoreStatus::unavailable);
+  server_.thaw();
+}
+
+// Whichever clock runs out first: that of the dial or that of the connection's last byte.
+TEST_F(RedisFaults, SaysThatAServerIsSilentWhichAnswersNoGreeting) {
+  server_.freeze();  // the kernel still accepts connections for it
+  for (const auto& [deadline, patience] : {std::pair{milliseconds(50), milliseconds(20'000)},
+                                           {milliseconds(20'000), milliseconds(50)}}) {
+    redis::Settings settings{server_.options(), nullptr};
+    settings.options.connect_timeout = patience;
+    const auto until = std::chrono::steady_clock::now() + deadline;
+    const redis::Dialed dialed = redis::dial({"127.0.0.1", server_.port()}, settings, until, {});
+    EXPECT_EQ(dialed.connection, nullptr);
+    EXPECT_EQ(dialed.fault.status, StoreStatus::timeout);
+    EXPECT_EQ(dialed.fault.detail, "the server is silent");
+  }
   server_.thaw();
 }
 
