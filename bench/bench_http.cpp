@@ -106,7 +106,9 @@ void compare_hits(Harness& harness) {
   compare("http_hit_encode_1mib_cold", by_bytes, 0.8);
 }
 
-// A directory of its own, gone at the end.
+// A directory for the stores, gone at the very end: for some minutes ext4 passes over inodes
+// that were deleted, one by one whenever it looks for a free one (recently_deleted() in
+// fs/ext4/ialloc.c), and what is measured next would pay for what was cleared away before.
 class Scratch {
  public:
   Scratch() {
@@ -118,15 +120,17 @@ class Scratch {
   ~Scratch() { std::filesystem::remove_all(path_); }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
-  std::string store_url() const { return "file://" + path_.string() + "?capacity=8GiB"; }
+  std::string store_url(const std::string& name) const {
+    return "file://" + (path_ / name).string() + "?capacity=8GiB";
+  }
 
  private:
   std::filesystem::path path_;
 };
 
-ServerConfig cached_config(const std::string& encoder, const Scratch& scratch) {
+ServerConfig cached_config(const std::string& encoder, const std::string& store) {
   ServerConfig config = bench_config(encoder);
-  config.stores = {scratch.store_url()};
+  config.stores = {store};
   return config;
 }
 
@@ -137,10 +141,9 @@ double milliseconds(HttpClient& client, const std::string& request) {
   return 1e3 * seconds_of([&] { client.exchange(request); });
 }
 
-void measure_latencies(Harness& harness, const std::string& encoder) {
+void measure_latencies(Harness& harness, const std::string& encoder, const Scratch& scratch) {
   if (!harness.wants("http_latency")) return;
-  const Scratch scratch;
-  Server server(cached_config(encoder, scratch));
+  Server server(cached_config(encoder, scratch.store_url("latencies")));
   HttpClient client(server.server.port());
   const std::string request = encode_request(1, picture_side, "safetensors");
   const std::string flush_pool = http_post("/flush?scope=local", " ");
@@ -199,10 +202,9 @@ class ColdLoad {
   std::uint32_t next_seed_ = 1000;
 };
 
-void compare_throughput(Harness& harness, const std::string& encoder) {
+void compare_throughput(Harness& harness, const std::string& encoder, const Scratch& scratch) {
   if (!harness.wants("http_throughput_no_hits")) return;
-  const Scratch scratch;
-  ServerConfig on_config = cached_config(encoder, scratch);
+  ServerConfig on_config = cached_config(encoder, scratch.store_url("throughput"));
   on_config.pool_size = std::uint64_t{8} << 20;  // full after the first turn, as pools are
   Server on(on_config);
   ServerConfig off_config = bench_config(encoder);
@@ -238,9 +240,10 @@ int main(int argc, char** argv) {
     Harness harness(argc, argv, {"--encoder"});
     vitrove::set_up_logging(spdlog::level::off, vitrove::LogFormat::text);
     const std::string encoder = harness.option("--encoder", default_encoder());
+    const Scratch scratch;
     compare_hits(harness);
-    measure_latencies(harness, encoder);
-    compare_throughput(harness, encoder);
+    compare_throughput(harness, encoder, scratch);
+    measure_latencies(harness, encoder, scratch);  // deletes, see Scratch
     return harness.finish();
   } catch (const std::exception& error) {
     std::cerr << "bench_http: " << error.what() << '\n';

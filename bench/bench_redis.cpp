@@ -3,11 +3,10 @@
 //
 // A server of our own is started (redis-server of Debian), and one key is set that redis-benchmark
 // reads: without -r it asks for the literal key `key:__rand_int__`, and would else time answers of
-// nothing. It has four GETs on the way without a break. Ours are four callers of one value each at
-// the same time, as a server's lane asks, and calls of four values and of sixteen from one caller:
-// between two of those the server rests, and of small values that is what counts. How busy it was
-// on either side is told as well: at 100 % no client can get more out of it. Own options:
-// --redis-server PROGRAM, --redis-benchmark PROGRAM.
+// nothing. Both sides have as many callers (connections of redis-benchmark) with as many values a
+// call (its pipeline): four of one value, as a server's lane asks, and one of four and of sixteen,
+// between whose calls the server rests. How busy it was on either side is told as well: at 100 % no
+// client can get more out of it. Own options: --redis-server PROGRAM, --redis-benchmark PROGRAM.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -47,7 +46,6 @@ using bench::Harness;
 constexpr std::uint64_t kib = 1024;
 constexpr std::uint64_t mib = 1024 * kib;
 constexpr std::uint64_t bytes_a_side = 512 * mib;
-constexpr std::size_t concurrency = 4;
 
 [[noreturn]] void fail(const std::string& what) { throw std::runtime_error(what); }
 
@@ -179,9 +177,10 @@ class Set {
     rusage usage{};
     const double server_before = server_.cpu_seconds();
     const double seconds = bench::seconds_of([&] {
-      const pid_t pid = start({benchmark_, "-h", "127.0.0.1", "-p", std::to_string(server_.port()),
-                               "-t", "get", "-d", std::to_string(value_bytes_), "-n",
-                               std::to_string(count_), "-c", std::to_string(concurrency), "-q"});
+      const pid_t pid =
+          start({benchmark_, "-h", "127.0.0.1", "-p", std::to_string(server_.port()), "-t", "get",
+                 "-d", std::to_string(value_bytes_), "-n", std::to_string(count_), "-c",
+                 std::to_string(callers_), "-P", std::to_string(values_a_call_), "-q"});
       int status = 0;
       if (::wait4(pid, &status, 0, &usage) != pid || status != 0) fail("redis-benchmark failed");
     });

@@ -34,6 +34,8 @@ class Client {
   void run_jobs(std::vector<Job> jobs, bool follows, Use use, const StoreContext& context);
   std::vector<Batch> take_batches(std::vector<Job>& jobs, Use use, const StoreContext& context);
   std::vector<std::vector<Job>> sort_by_server(std::vector<Job> jobs, const StoreContext& context);
+  static std::vector<Job> take_last(std::vector<Job>& jobs, std::size_t count);
+  void share_out(std::vector<Batch>& batches);
   void take_batch(std::vector<Job>& jobs, Node::Lease lease, const Fault& fault,
                   std::vector<Batch>& batches);
   static void note_limit(const Job& job);

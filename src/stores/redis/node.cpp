@@ -85,6 +85,15 @@ Node::Lease Node::lease_idle(Use use) {
   return lease;
 }
 
+Node::Lease Node::lease_spare() {
+  {
+    std::lock_guard lock(mutex_);
+    if (leased_ + 2 > settings_->options.pool) return {};
+    if (idle_.empty()) wants_spares_ = true;
+  }
+  return lease_idle(Use::read);
+}
+
 // With the connections that there are, if there are any; the keeper finds out whether they work.
 bool Node::make_do() {
   {
@@ -213,6 +222,7 @@ Clock::time_point Node::tend(Clock::time_point now, const std::stop_token& cance
     suspect(fault);
     is_up = false;
   }
+  if (is_up) add_spares(cancel);
   if (!is_up) probe(cancel);
   std::lock_guard lock(mutex_);
   next_tend_ = Clock::now() + (state_ == State::up ? check_interval : next_pause());
@@ -254,6 +264,27 @@ bool Node::answers_ping(const std::stop_token& cancel, Fault& fault) {
   }
   watch_.reset();
   return false;
+}
+
+// As many as one call can use, while there is room for them. A server that takes no more is asked
+// again when somebody wants them again.
+void Node::add_spares(const std::stop_token& cancel) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!std::exchange(wants_spares_, false)) return;
+  }
+  for (std::size_t i = 1; i < most_lines && has_room_for_spare(); ++i) {
+    Fault fault;
+    auto spare = connect(Clock::now() + settings_->options.connect_timeout, cancel, fault);
+    if (!spare) return;
+    std::lock_guard lock(mutex_);
+    idle_.insert(idle_.begin(), std::move(spare));
+  }
+}
+
+bool Node::has_room_for_spare() const {
+  std::lock_guard lock(mutex_);
+  return state_ == State::up && leased_ + idle_.size() < settings_->options.pool;
 }
 
 bool Node::is_in_use() const {

@@ -18,6 +18,9 @@
 
 namespace vitrove::redis {
 
+// Connections that one batch uses at a time.
+constexpr std::size_t most_lines = 4;
+
 enum class Use : std::uint8_t { read, write };
 
 class Node {
@@ -59,6 +62,9 @@ class Node {
   Lease lease_unawaited(Use use, const StoreContext& context, Fault& fault);
   // One that is there already, or nothing.
   Lease lease_idle(Use use);
+  // One more for a reader who has one, if it rests and others are left one. When none rests, the
+  // keeper makes some within a second, for those who ask then.
+  Lease lease_spare();
 
   // The server cannot be reached, or does not answer. Connections that wait for use are closed.
   void suspect(const Fault& fault);
@@ -86,6 +92,8 @@ class Node {
   bool take_place(Use use, Fault& fault, std::unique_ptr<Connection>& idle);
   void occupy_place(Use use, std::unique_ptr<Connection>& idle);
   bool make_do();
+  void add_spares(const std::stop_token& cancel);
+  bool has_room_for_spare() const;
   std::unique_ptr<Connection> next_idle();
   void take_back(Use use, std::unique_ptr<Connection> connection);
   std::unique_ptr<Connection> connect(Clock::time_point deadline, const std::stop_token& cancel,
@@ -114,6 +122,7 @@ class Node {
   std::vector<std::unique_ptr<Connection>> idle_;  // used last at the end
   std::uint32_t leased_ = 0;
   std::uint32_t leased_to_write_ = 0;
+  bool wants_spares_ = false;
   Clock::time_point next_dial_ = Clock::time_point::min();  // while there are others
   Clock::time_point next_tend_ = Clock::time_point::min();
 

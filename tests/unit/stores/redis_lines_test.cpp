@@ -1,0 +1,135 @@
+// A batch of small values comes over several connections, which a server gives more of its time
+// than one; what is large, and what is single, does not.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "contract/test_values.h"
+#include "redis_server.h"
+#include "vitrove/redis_store.h"
+
+namespace vitrove::testing {
+namespace {
+
+constexpr std::size_t kib = 1024;
+
+struct Values {
+  std::vector<EmbeddingKey> keys;
+  std::vector<Bytes> bytes;
+};
+
+Values put_values(EmbeddingStore& store, std::uint64_t first, std::size_t count,
+                  std::size_t bytes) {
+  Values values;
+  for (std::uint64_t i = first; i < first + count; ++i) {
+    values.keys.push_back(key_number(i));
+    values.bytes.push_back(pattern(i, bytes));
+    EXPECT_TRUE(put_one(store, values.keys.back(), values.bytes.back()).ok());
+  }
+  return values;
+}
+
+// By one call.
+void compare(EmbeddingStore& store, const Values& values) {
+  std::vector<Bytes> back;
+  for (const Bytes& value : values.bytes) back.emplace_back(value.size());
+  const std::vector<MutableBuffer> buffers(back.begin(), back.end());
+  for (const StoreResult& result : store.batch_get(values.keys, buffers, {})) {
+    EXPECT_EQ(to_string(result.status), "ok");
+  }
+  EXPECT_EQ(back, values.bytes);
+}
+
+class RedisLines : public ::testing::Test {
+ protected:
+  std::unique_ptr<EmbeddingStore> open(std::uint32_t pool) {
+    RedisStoreOptions options = server_.options();
+    options.pool = pool;
+    return make_redis_store(options);
+  }
+
+  // A store that has asked often enough to have all the lines it gets. It lives on.
+  EmbeddingStore& open_with_four(const Values& values) {
+    EmbeddingStore& store = *opened_.emplace_back(open(8));
+    const std::size_t others = lines();
+    EXPECT_TRUE(eventually([&] {
+      compare(store, values);
+      return lines() == others + 4;
+    }));
+    return store;
+  }
+
+  // Connections whose last command was a GET.
+  std::size_t lines() const {
+    const std::string clients = server_.ask({"CLIENT", "LIST"}).text;
+    std::size_t count = 0;
+    const std::string sign = " cmd=get ";
+    for (std::size_t at = clients.find(sign); at != clients.npos; at = clients.find(sign, at + 1)) {
+      ++count;
+    }
+    return count;
+  }
+
+  RedisServer server_;
+  std::vector<std::unique_ptr<EmbeddingStore>> opened_;
+};
+
+TEST_F(RedisLines, AreFourForABatchOfSmallValues) {
+  const Values small = put_values(*open(8), 0, 16, 64 * kib);
+  open_with_four(small);
+}
+
+TEST_F(RedisLines, LeaveOneConnectionToOthers) {
+  const auto store = open(3);
+  const Values small = put_values(*store, 0, 16, 64 * kib);
+  EXPECT_TRUE(eventually([&] {
+    compare(*store, small);
+    return lines() == 2;
+  }));
+  open_with_four(small);  // so that the keeper has had time for more
+  for (int i = 0; i < 20; ++i) compare(*store, small);
+  EXPECT_EQ(lines(), 2 + 4);
+}
+
+TEST_F(RedisLines, AreOneWhereMoreIsNotWorthIt) {
+  const auto store = open(8);
+  const Values few = put_values(*store, 0, 7, 64 * kib);
+  const Values large = put_values(*store, 100, 4, 1024 * kib);  // keep the server busy over one
+  const Values small = put_values(*store, 200, 16, 64 * kib);
+  for (int round = 0; round < 2; ++round) {
+    compare(*store, few);
+    compare(*store, large);
+    open_with_four(small);  // time enough for the keeper
+  }
+  compare(*store, few);
+  compare(*store, large);
+  EXPECT_EQ(lines(), 1 + 2 * 4);
+}
+
+// What a further connection was given is asked for again when that one breaks.
+TEST_F(RedisLines, ThatBreakLoseNothing) {
+  const Values small = put_values(*open(8), 0, 16, 64 * kib);
+  EmbeddingStore& store = open_with_four(small);
+  for (int i = 0; i < 20; ++i) {
+    server_.ask({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+    compare(store, small);
+  }
+}
+
+TEST_F(RedisLines, TellOfEachValueWhetherItIsThere) {
+  const Values small = put_values(*open(8), 0, 16, 64 * kib);
+  EmbeddingStore& store = open_with_four(small);
+  ASSERT_TRUE(remove_one(store, small.keys.at(13)).ok());
+  std::vector<Bytes> back(16, Bytes(64 * kib));
+  const std::vector<MutableBuffer> buffers(back.begin(), back.end());
+  const auto results = store.batch_get(small.keys, buffers, {});
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    EXPECT_EQ(to_string(results[i].status), i == 13 ? "absent" : "ok") << i;
+    EXPECT_EQ(back[i] == small.bytes[i], i != 13) << i;
+  }
+}
+
+}  // namespace
+}  // namespace vitrove::testing
