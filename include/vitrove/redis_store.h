@@ -21,8 +21,9 @@
 // the socket; TLS decrypts in between. Puts are SET, with NX if_absent, so that a value is never
 // seen half-written. Batches are pipelined, with so many values on the way as keep server and line
 // busy; a batch of small values (512 KiB or more of them) comes over up to four connections, which
-// a server gives more of its time than one. A value of more than 4 MiB is read in parts (STRLEN, then GETRANGE): one that is replaced
-// meanwhile may come as a mixture of both, which the checksum in its header does not fit.
+// a server gives more of its time than one. A value of more than 4 MiB is read in parts (STRLEN,
+// then GETRANGE): one that is replaced meanwhile may come as a mixture of both, which the checksum
+// in its header does not fit.
 //
 // A call uses a connection by itself and leaves it only when every answer has come: a connection
 // that owes answers when a call ends is closed, so that a late reply can never answer another
