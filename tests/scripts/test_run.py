@@ -111,3 +111,59 @@ def test_python_tests_leave_their_files_only_where_they_fail_and_there_below_bui
     assert (tally.passed, len(tally.failures)) == ((2, 0) if good else (1, 1))
     kept = tmp_path / "build" / "test-logs" / "label" / "tests-files"
     assert len(list(kept.rglob("trace"))) == (0 if good else 1)
+
+
+# The first run of these leaves a mark; what fails depends on it.
+UNSTEADY = """
+import pathlib
+import pytest
+
+mark = pathlib.Path({mark!r})
+
+@pytest.mark.parametrize("case", ["[a::b]", "c"])
+def test_that_fails_the_first_time(case):
+    mine = mark.with_name(f"mark{{len(case)}}")
+    was_there = mine.exists()
+    mine.touch()
+    print({says!r})
+    assert was_there
+
+def test_that_fails_always():
+    assert {always}
+
+def test_that_passes():
+    pass
+"""
+
+
+@pytest.mark.parametrize("label, says, always, passed, failed", [
+    ("tsan", "", True, 4, 0),  # what passes alone has passed
+    ("tsan", "", False, 3, 1),
+    ("tsan", "WARNING: ThreadSanitizer: data race", True, 2, 2),  # a report is final
+    ("asan", "x.cpp:1:2: runtime error: shift", True, 2, 2),
+    ("release", "", True, 2, 2),  # nothing is repeated there
+], ids=["passes-alone", "fails-twice", "a-race", "undefined", "release"])
+def test_a_failure_under_a_sanitizer_without_its_report_is_looked_at_again_and_told(
+        tmp_path, monkeypatch, capfd, label, says, always, passed, failed):
+    folder = tmp_path / "tests"
+    folder.mkdir()
+    (folder / "test_it.py").write_text(UNSTEADY.format(mark=str(tmp_path / "mark"), says=says,
+                                                       always=always))
+    monkeypatch.setattr(run_tests, "ROOT", tmp_path)
+    tally = run_tests.Tally()
+    run_tests.run_pytest(tally, label, folder, tmp_path / "build", {}, 120)
+    assert (tally.passed, len(tally.failures)) == (passed, failed), tally.failures
+    assert capfd.readouterr().out.count("UNSTEADY") == (2 if passed > 2 else 0)
+
+
+def test_many_failures_a_bad_end_and_none_at_all_get_no_second_look(tmp_path):
+    few, many = ["a"], [str(number) for number in range(6)]
+    looks = run_tests.second_look.is_allowed
+    assert looks("tsan", False, 10, few, [])
+    assert not looks("tsan", False, 10, many, [])
+    assert not looks("tsan", False, 10, [], []), "it crashed"
+    assert not looks("tsan", False, 0, few, []), "nothing works"
+    folder = tmp_path / "files"
+    (folder / "below").mkdir(parents=True)
+    (folder / "below" / "server.log").write_text("ok\n==7==ERROR: AddressSanitizer: heap-use\n")
+    assert not looks("asan", False, 10, few, [folder]), "the server's report"
