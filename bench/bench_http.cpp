@@ -4,12 +4,14 @@
 //    "hot" asks for one entry again and again, "cold" goes round more entries than the last-level
 //    cache holds.
 //  - What a picture costs that is in the pool, in a file store, or nowhere.
-//  - Throughput when nothing is ever found: cache on against cache off.
+//  - Throughput when nothing is ever found: cache on against cache off, with the photographs of the
+//    demo, and with pictures of 224 pixels that cost next to nothing before the encoder.
 //
-// Own options: --encoder SPEC for the last two (default: the sample model where it has been set up,
+// Own options: --encoder SPEC for these (default: the sample model where it has been set up,
 // else a stub that takes 50 ms an item).
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -57,9 +59,13 @@ struct Server {
   EncodeServer server;
 };
 
-std::string encode_request(std::uint32_t seed, std::uint32_t side, const char* form) {
+std::string encode_body(const std::string& url, const std::string& form) {
+  return R"({"mm_items": [")" + url + R"("], "return": ")" + form + R"("})";
+}
+
+std::string encode_request(std::uint32_t seed, std::uint32_t side, const std::string& form) {
   const std::string url = vitrove::test::data_url(vitrove::test::png(seed, side, side));
-  return http_post("/encode", R"({"mm_items": [")" + url + R"("], "return": ")" + form + R"("})");
+  return http_post("/encode", encode_body(url, form));
 }
 
 std::string key_of(EncodeServer& server, std::uint32_t seed, std::uint32_t side) {
@@ -120,6 +126,7 @@ class Scratch {
   ~Scratch() { std::filesystem::remove_all(path_); }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
+  const std::filesystem::path& path() const { return path_; }
   std::string store_url(const std::string& name) const {
     return "file://" + (path_ / name).string() + "?capacity=8GiB";
   }
@@ -173,16 +180,16 @@ void measure_latencies(Harness& harness, const std::string& encoder, const Scrat
                   fresh);
 }
 
-// Items a second of new pictures from some clients at once.
+using MakeRequest = std::function<std::string(std::uint32_t)>;  // of each number another new item
+
+// Items a second from some clients at once, all of them new.
 class ColdLoad {
  public:
+  explicit ColdLoad(MakeRequest make) : make_(std::move(make)) {}
+
   double run(std::uint16_t port, std::uint32_t clients, std::uint32_t count) {
-    const std::uint32_t first = next_seed_;
-    next_seed_ += count;
     std::vector<std::string> requests;
-    for (std::uint32_t seed = first; seed < next_seed_; ++seed) {
-      requests.push_back(encode_request(seed, picture_side, "metadata"));
-    }
+    for (std::uint32_t i = 0; i < count; ++i) requests.push_back(make_(next_++));
     std::atomic<std::size_t> next{0};
     const double seconds = seconds_of([&] {
       std::vector<std::jthread> threads;
@@ -199,32 +206,97 @@ class ColdLoad {
   }
 
  private:
-  std::uint32_t next_seed_ = 1000;
+  const MakeRequest make_;
+  std::uint32_t next_ = 0;
 };
 
-void compare_throughput(Harness& harness, const std::string& encoder, const Scratch& scratch) {
-  if (!harness.wants("http_throughput_no_hits")) return;
-  ServerConfig on_config = cached_config(encoder, scratch.store_url("throughput"));
-  on_config.pool_size = std::uint64_t{8} << 20;  // full after the first turn, as pools are
-  Server on(on_config);
-  ServerConfig off_config = bench_config(encoder);
-  off_config.pool_size = 0;
-  Server off(off_config);
-  ColdLoad load;
-  // A store in use has made its 256 directories.
-  constexpr std::uint32_t store_warm_up = 512;
-  load.run(on.server.port(), 16, store_warm_up);
-  constexpr std::uint32_t items = 256;  // shorter turns scatter by more than what is asked for
-  const auto compare = [&](const std::string& name, std::uint32_t clients) {
+// The pictures of the demo, which are new to each tenant: an item has the tenant in its key.
+class Photographs {
+ public:
+  explicit Photographs(const Scratch& scratch) : keys_file_(scratch.path() / "tenants") {
+    for (const auto& entry : std::filesystem::directory_iterator("build/sample/pictures")) {
+      const std::string extension = entry.path().extension();
+      if (extension != ".png" && extension != ".jpg") continue;
+      std::ifstream in(entry.path(), std::ios::binary);
+      const std::string bytes(std::istreambuf_iterator<char>(in), {});
+      bodies_.push_back(encode_body(vitrove::test::data_url(bytes), "metadata"));
+    }
+    std::ofstream out(keys_file_);
+    for (std::uint32_t tenant = 0; tenant < tenants; ++tenant) {
+      out << "key-" << tenant << " tenant-" << tenant << '\n';
+    }
+  }
+  static bool are_there() { return std::filesystem::exists("build/sample/pictures"); }
+
+  const std::filesystem::path& keys_file() const { return keys_file_; }
+  std::uint32_t count() const { return static_cast<std::uint32_t>(bodies_.size()); }
+  std::string request(std::uint32_t number) const {
+    const std::uint32_t tenant = number / count();
+    if (tenant >= tenants) throw std::runtime_error("more rounds than there are tenants");
+    return http_post("/encode", bodies_[number % count()],
+                     "Authorization: Bearer key-" + std::to_string(tenant) + "\r\n");
+  }
+
+ private:
+  static constexpr std::uint32_t tenants = 256;  // each turn of a side takes six
+
+  const std::filesystem::path keys_file_;
+  std::vector<std::string> bodies_;
+};
+
+// The same items on two servers that differ in having a cache.
+class OnAndOff {
+ public:
+  OnAndOff(ServerConfig on, ServerConfig off, MakeRequest make)
+      : on_(smaller(std::move(on))), off_(without(std::move(off))), load_(std::move(make)) {}
+
+  void compare(Harness& harness, const std::string& name, std::uint32_t clients,
+               std::uint32_t items) {
     harness.compare(
         {name, "items/s", "pool 0, no store", ratio_at_least(0.95)},
-        [&] { return load.run(on.server.port(), clients, items); },
-        [&] { return load.run(off.server.port(), clients, items); });
-  };
-  // Throughput is what a server does that is never out of work. With four clients the cores now and
-  // then are, and what is compared is latency as well.
-  compare("http_throughput_no_hits", 16);
-  compare("http_throughput_no_hits_4_clients", 4);
+        [&] { return load_.run(on_.server.port(), clients, items); },
+        [&] { return load_.run(off_.server.port(), clients, items); });
+  }
+  void warm_up(std::uint32_t items) { load_.run(on_.server.port(), 16, items); }
+
+ private:
+  static ServerConfig smaller(ServerConfig config) {
+    config.pool_size = std::uint64_t{8} << 20;  // full after the first turn, as pools are
+    return config;
+  }
+  static ServerConfig without(ServerConfig config) {
+    config.pool_size = 0;
+    return config;
+  }
+
+  Server on_;
+  Server off_;
+  ColdLoad load_;
+};
+
+// Throughput is what a server does that is never out of work. With four clients the cores now and
+// then are, and what is compared is latency as well.
+void compare_throughput(Harness& harness, const std::string& encoder, const Scratch& scratch) {
+  if (!harness.wants("http_throughput_no_hits")) return;
+  OnAndOff servers(
+      cached_config(encoder, scratch.store_url("throughput")), bench_config(encoder),
+      [](std::uint32_t number) { return encode_request(1000 + number, picture_side, "metadata"); });
+  constexpr std::uint32_t store_warm_up = 512;  // a store in use has made its 256 directories
+  servers.warm_up(store_warm_up);
+  constexpr std::uint32_t items = 256;  // shorter turns scatter by more than what is asked for
+  servers.compare(harness, "http_throughput_no_hits", 16, items);
+  servers.compare(harness, "http_throughput_no_hits_4_clients", 4, items);
+}
+
+void compare_photographs(Harness& harness, const std::string& encoder, const Scratch& scratch) {
+  if (!harness.wants("http_throughput_photographs") || !Photographs::are_there()) return;
+  const Photographs photographs(scratch);
+  ServerConfig on = cached_config(encoder, scratch.store_url("photographs"));
+  ServerConfig off = bench_config(encoder);
+  on.tenant_keys_file = off.tenant_keys_file = photographs.keys_file();
+  OnAndOff servers(on, off, [&](std::uint32_t number) { return photographs.request(number); });
+  servers.warm_up(20 * photographs.count());
+  servers.compare(harness, "http_throughput_photographs", 16, 6 * photographs.count());
 }
 
 std::string default_encoder() {
@@ -242,6 +314,7 @@ int main(int argc, char** argv) {
     const std::string encoder = harness.option("--encoder", default_encoder());
     const Scratch scratch;
     compare_hits(harness);
+    compare_photographs(harness, encoder, scratch);
     compare_throughput(harness, encoder, scratch);
     measure_latencies(harness, encoder, scratch);  // deletes, see Scratch
     return harness.finish();

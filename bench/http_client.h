@@ -86,10 +86,11 @@ inline std::string http_get(std::string_view target) {
   return "GET " + std::string(target) + " HTTP/1.1\r\nHost: bench\r\n\r\n";
 }
 
-inline std::string http_post(std::string_view target, const std::string& body) {
-  return "POST " + std::string(target) +
-         " HTTP/1.1\r\nHost: bench\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
-         body;
+// `more_fields`: whole lines of the head.
+inline std::string http_post(std::string_view target, const std::string& body,
+                             const std::string& more_fields = {}) {
+  return "POST " + std::string(target) + " HTTP/1.1\r\nHost: bench\r\n" + more_fields +
+         "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
 }
 
 }  // namespace vitrove::bench
