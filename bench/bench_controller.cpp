@@ -3,9 +3,8 @@
 // also inserts with eviction; and beside plain memcpy. Instructions a hit are counted by callgrind.
 //
 //   --entries N           entries of the large table (default 1000000); each takes one 4 KiB page
-//   --sglang-python PATH  an interpreter that has SGLang (scripts/setup_sglang.sh); without it,
-//   that
-//                         side is left out
+//   --sglang-python PATH  an interpreter that has SGLang (scripts/setup_sglang.sh); else that side
+//                         is left out
 //   --count-hits N        only fills a cache of --entries and looks up N of them, for callgrind
 //   --policy NAME         of --count-hits: the eviction policy; "none" runs the loop alone
 //
@@ -14,6 +13,9 @@
 // keys beforehand, so no lookup waits for the result of the last, on neither side. `..._in_turn`
 // shows the time of one alone: there the processor cannot begin a lookup before it has the last
 // one's result.
+//
+// `..._beside_inserts` shows that nothing stops readers: hits by the clock on the wall, so that
+// waiting counts, while another thread inserts as fast as it can and evicts one entry each time.
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -85,20 +87,30 @@ class Cache {
  public:
   explicit Cache(std::uint64_t entries) : Cache(pool_of(entries), entries) {}
   Cache(const ControllerOptions& options, std::uint64_t entries) : controller_(options, {}) {
-    const std::vector<float> row(dim, 0.5F);
-    const RequestContext context;
     keys_.reserve(entries);
     for (std::uint64_t i = 0; i < entries; ++i) {
-      ValueExpectation item;
-      item.key = key_number(i);
-      item.dim = dim;
-      auto answers = controller_.acquire({&item, 1}, context);
-      std::get<FillTicket>(answers[0]).publish({std::as_bytes(std::span(row)), 1, {}, {}});
-      keys_.push_back(item.key);
+      keys_.push_back(key_number(i));
+      insert(keys_.back());
     }
   }
 
   const Keys& keys() const { return keys_; }
+  std::uint64_t evictions() const { return controller_.stats().evictions_space; }
+
+  EmbeddingView insert(const EmbeddingKey& key) {
+    ValueExpectation item;
+    item.key = key;
+    item.dim = dim;
+    auto answers = controller_.acquire({&item, 1}, {});
+    return std::get<FillTicket>(answers[0]).publish({std::as_bytes(std::span(row_)), 1, {}, {}});
+  }
+  // They stay while somebody holds this.
+  std::vector<EmbeddingView> pin_all() {
+    std::vector<EmbeddingView> views;
+    views.reserve(keys_.size());
+    for (const EmbeddingKey& key : keys_) views.push_back(controller_.peek(key));
+    return views;
+  }
 
   // Of an entry that is there.
   std::uint64_t hit_one(const EmbeddingKey& key) {
@@ -115,6 +127,7 @@ class Cache {
   }
 
  private:
+  const std::vector<float> row_ = std::vector<float>(dim, 0.5F);
   EmbeddingCacheController controller_;
   Keys keys_;
 };
@@ -257,6 +270,31 @@ void measure(Harness& harness, const std::string& size, std::uint64_t entries,
       {threads, "million/s", "one thread", ratio_at_least(promise.scaling)},
       [&] { return throughput(cache, orders, 2, lookups); },
       [&] { return throughput(cache, orders, 1, lookups); });
+}
+
+// Of entries that are in use, in a pool where little else is left to evict.
+void measure_hits_beside_inserts(Harness& harness) {
+  const std::string name = "local_hit_10k_beside_inserts";
+  if (!harness.wants(name)) return;
+  constexpr std::uint64_t in_use = 10'000;
+  Cache cache(pool_of(in_use + 1024), in_use);
+  const auto pins = cache.pin_all();
+  const auto order = shuffled(cache.keys(), 1);
+  std::uint64_t inserted = in_use;
+  const auto hits = [&] {
+    return nanoseconds_each(min_lookups, [&] { cache.hit(order, min_lookups); });
+  };
+  harness.compare(
+      {name, "ns", "hits alone"},
+      [&] {
+        const std::uint64_t before = cache.evictions();
+        const std::jthread inserter([&](const std::stop_token& stop) {
+          while (!stop.stop_requested()) cache.insert(key_number(inserted++));
+        });
+        while (cache.evictions() == before) std::this_thread::yield();
+        return hits();
+      },
+      hits);
 }
 
 // SGLang's controller in a process of its own.
@@ -438,6 +476,7 @@ int main(int argc, char** argv) {
   }
   measure(harness, "10k", 10'000, {0.85});
   measure(harness, "1m", entries, {1.5, ratio_at_most(3)});
+  measure_hits_beside_inserts(harness);
   count_instructions(harness);
   measure_hits_beside_sglang(harness, "1m", entries, python);
   measure_inserts(harness, "4KiB", 1024, 1, python);

@@ -72,6 +72,9 @@ class RankSource {
   // later is given back.
   virtual std::vector<EmbeddingView> load(std::span<const ValueExpectation> items,
                                           const RequestContext& context) = 0;
+
+  // Of the pool behind it; 0 where there is none.
+  virtual std::uint64_t pool_bytes() const { return 0; }
 };
 
 // What a controller has. `stores`: its own, nearest first, for the mask. Both must outlive it.
@@ -84,6 +87,9 @@ struct RankOptions {
   std::chrono::milliseconds load_timeout{2'000};  // of a request on a rank; less than `timeout`
   std::chrono::milliseconds heartbeat{1'000};     // less than `timeout`
   std::uint32_t load_threads = 2;
+  // What the operator asked for, for all ranks together. A rank whose pool is larger than its share
+  // (rank_pool_bytes) is refused.
+  std::optional<std::uint64_t> pool_bytes;
   // What prefetch() by keys expects of an item, one a modality; key and rows are filled in.
   std::vector<ValueExpectation> modalities;
 };

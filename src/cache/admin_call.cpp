@@ -11,6 +11,7 @@ void AdminCall::run(const std::stop_token& shutdown) noexcept {
     call_(context);
   } catch (...) {  // out of memory: the caller sees that nothing was answered
   }
+  call_ = nullptr;
   group_->finished(0);
 }
 

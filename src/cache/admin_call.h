@@ -10,7 +10,8 @@
 
 namespace vitrove {
 
-// A store call of an administrator: removing, listing. The caller waits or leaves.
+// A store call of an administrator: removing, listing. The caller waits or leaves. What `call` owns
+// is freed when it has ended, before whoever waits hears of it.
 class AdminCall final : public LaneCall {
  public:
   AdminCall(std::shared_ptr<CallGroup> group, std::function<void(const StoreContext&)> call)
@@ -20,7 +21,7 @@ class AdminCall final : public LaneCall {
 
  private:
   const std::shared_ptr<CallGroup> group_;
-  const std::function<void(const StoreContext&)> call_;
+  std::function<void(const StoreContext&)> call_;
   std::stop_source stop_;
 };
 

@@ -177,12 +177,12 @@ EntryPin CacheCore::make_entry(const ValueHeader& header, EntrySide side) {
 }
 
 EntryPin CacheCore::make_pooled(const ValueHeader& header, EntrySide side, PageRuns pages) {
+  PageLease lease(pool_, std::move(pages));  // before anything that can fail
   std::vector<std::span<const std::byte>> rows;
-  for (const auto& segment : pages.segments) {
+  for (const auto& segment : lease.runs().segments) {
     const auto bytes = std::as_const(pool_).segment_bytes(segment);
     rows.push_back(bytes.first(segment.rows * header.row_bytes()));
   }
-  PageLease lease(pool_, std::move(pages));
   EntryPin entry = make_entry(header, std::move(side));
   pool_.set_owner(lease.runs(), entry->slot);
   entry->details->pages = lease.take();
@@ -244,9 +244,11 @@ bool CacheCore::drop(Entry& entry, DropReason reason) {
 }
 
 // From dropped to the table's count given back. The cells go first: an entry that is free is found
-// through none.
-void CacheCore::unmap(Entry& entry) {
-  for (const EmbeddingKey& key : entry.close_keys()) table_.erase(key, entry);
+// through none. Needs no memory: an entry that was dropped and not unmapped would be lost.
+void CacheCore::unmap(Entry& entry) noexcept {
+  entry.close_keys();
+  table_.erase(entry.key, entry);
+  for (const auto& alias : entry.details->aliases) table_.erase(alias->key, entry);
   entries_ready_.fetch_sub(1, relaxed);
   entry.unpin();
 }

@@ -114,7 +114,7 @@ class CacheCore {
   void evict(Entry& entry);  // whose count the caller owns
   void admit(Entry& entry);
   void retract(Entry& entry);
-  void unmap(Entry& entry);
+  void unmap(Entry& entry) noexcept;
   EntryPin make_entry(const ValueHeader& header, EntrySide side);
   void lend_turn(std::unique_lock<std::mutex>& eviction, std::uint32_t& evicted) const;
 

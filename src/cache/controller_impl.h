@@ -66,10 +66,16 @@ struct EmbeddingCacheController::Impl {
   std::uint64_t remove_from_pool(const EmbeddingKey& key, const std::optional<Digest256>& tenant);
   bool tier_has(std::size_t number, const EmbeddingKey& key, const Digest256& tenant,
                 const RequestContext& context);
+  std::uint64_t forget(const EmbeddingKey& key, const std::optional<Digest256>& tenant,
+                       const std::function<bool(const PutValue&)>& concerned);
+  bool wait_for_puts(std::size_t number, const std::function<bool(const PutValue&)>& which,
+                     const RequestContext& context);
   FlushTier remove_from_tier(std::size_t number, const EmbeddingKey& key,
-                             const RequestContext& context);
+                             std::shared_ptr<PutQueue::Fence> fence, const RequestContext& context);
+  std::shared_ptr<PutQueue::Fence> flush_fence(std::size_t number,
+                                               const std::optional<Digest256>& model);
   FlushTier flush_tier(std::size_t number, const std::optional<Digest256>& model,
-                       const RequestContext& context);
+                       std::shared_ptr<PutQueue::Fence> fence, const RequestContext& context);
   void check_invariants();
   ControllerStats stats() const;
 

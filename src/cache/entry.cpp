@@ -37,12 +37,9 @@ std::vector<EmbeddingKey> Entry::alias_keys() const {
   return keys;
 }
 
-std::vector<EmbeddingKey> Entry::close_keys() {
+void Entry::close_keys() noexcept {
   std::lock_guard lock(details->keys_mutex);
   details->keys_closed = true;
-  std::vector<EmbeddingKey> keys{key};
-  for (const auto& alias : details->aliases) keys.push_back(alias->key);
-  return keys;
 }
 
 void Entry::describe(std::vector<std::span<const std::byte>> run_bytes) {

@@ -153,8 +153,8 @@ class alignas(64) EmbeddingView::Entry {
   // until the cell is in the table.
   bool add_key(const EmbeddingKey& further);
   std::vector<EmbeddingKey> alias_keys() const;
-  // Closes the list; the own key first.
-  std::vector<EmbeddingKey> close_keys();
+  // From then on the list is constant.
+  void close_keys() noexcept;
 
   // Of two hits at once one may be lost: it is for people, and must cost nothing.
   void count_hit() const noexcept {

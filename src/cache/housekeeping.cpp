@@ -58,7 +58,8 @@ struct FlushList {
   }
 };
 
-// False when some may be left. `removed`, if given, is counted up.
+// False when some may be left: those are not served for a while, and replaced by the next put.
+// `removed`, if given, is counted up.
 bool remove_all(Tier& tier, std::span<const EmbeddingKey> keys, const StoreContext& context,
                 std::atomic<std::uint64_t>* removed) {
   bool complete = true;
@@ -70,7 +71,11 @@ bool remove_all(Tier& tier, std::span<const EmbeddingKey> keys, const StoreConte
     if (removed != nullptr) {
       *removed += static_cast<std::uint64_t>(std::ranges::count_if(results, &StoreResult::ok));
     }
-    complete = complete && std::ranges::all_of(results, &is_gone);
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      if (is_gone(results[i])) continue;
+      complete = false;
+      tier.mark_bad(batch[i], Tier::Bad::not_believed);
+    }
   }
   return complete;
 }
@@ -100,24 +105,48 @@ void list_and_remove(Tier& tier, const std::optional<Digest256>& model, const St
 
 FlushReport Impl::remove(const EmbeddingKey& key, const std::optional<Digest256>& tenant,
                          const RequestContext& context) {
-  FlushReport report;
-  report.tiers.push_back({"pool", remove_from_pool(key, tenant)});
   const auto concerned = [key, tenant](const PutValue& value) {
     return (value.header.key == key || value.stored_under == key) &&
            (!tenant || value.header.tenant == *tenant);
   };
-  tiers.revoke(concerned);
-  claims.keeper().let_go([&](const ClaimKeeper::Claimed& claimed) { return claimed.key == key; });
+  FlushTier pool{"pool", 0};
+  std::vector<std::shared_ptr<PutQueue::Fence>> fences(tiers.count());
   for (std::size_t number = 0; number < tiers.count(); ++number) {
-    const auto deadline = std::min(context.deadline, Clock::now() + options.put_timeout);
-    tiers.puts(number).wait_gone(concerned, deadline);
-    if (!tenant || tier_has(number, key, *tenant, context)) {
-      report.tiers.push_back(remove_from_tier(number, key, context));
-    } else {
-      report.tiers.push_back({tiers.tier(number).name(), 0});
+    if (tenant) {
+      // What is his is not known before it has been read, and then no put of it may be on its way.
+      *pool.removed += forget(key, tenant, concerned);
+      wait_for_puts(number, concerned, context);
+      if (!tier_has(number, key, *tenant, context)) continue;
     }
+    fences[number] = tiers.puts(number).fence({key, std::nullopt});
+  }
+  *pool.removed += forget(key, tenant, concerned);
+  FlushReport report;
+  report.tiers.push_back(pool);
+  for (std::size_t number = 0; number < tiers.count(); ++number) {
+    if (fences[number] == nullptr) {
+      report.tiers.push_back({tiers.tier(number).name(), 0});
+      continue;
+    }
+    wait_for_puts(number, concerned, context);
+    report.tiers.push_back(remove_from_tier(number, key, std::move(fences[number]), context));
   }
   return report;
+}
+
+// In the pool and on its way to the stores.
+std::uint64_t Impl::forget(const EmbeddingKey& key, const std::optional<Digest256>& tenant,
+                           const std::function<bool(const PutValue&)>& concerned) {
+  const std::uint64_t removed = remove_from_pool(key, tenant);
+  tiers.revoke(concerned);
+  claims.keeper().let_go([&](const ClaimKeeper::Claimed& claimed) { return claimed.key == key; });
+  return removed;
+}
+
+bool Impl::wait_for_puts(std::size_t number, const std::function<bool(const PutValue&)>& which,
+                         const RequestContext& context) {
+  const auto deadline = std::min(context.deadline, Clock::now() + options.put_timeout);
+  return tiers.puts(number).wait_gone(which, deadline);
 }
 
 std::uint64_t Impl::remove_from_pool(const EmbeddingKey& key,
@@ -140,6 +169,7 @@ bool Impl::tier_has(std::size_t number, const EmbeddingKey& key, const Digest256
 }
 
 FlushTier Impl::remove_from_tier(std::size_t number, const EmbeddingKey& key,
+                                 std::shared_ptr<PutQueue::Fence> fence,
                                  const RequestContext& context) {
   const auto tier = tiers.reads()[number].tier;
   FlushTier report{tier->name(), std::nullopt};
@@ -148,7 +178,7 @@ FlushTier Impl::remove_from_tier(std::size_t number, const EmbeddingKey& key,
   const auto deadline = std::min(context.deadline, Clock::now() + options.put_timeout);
   run_on_lane(
       tiers.puts(number).lane(), deadline, context.cancel,
-      [tier, key, progress](const StoreContext& store_context) {
+      [tier, key, progress, held = std::move(fence)](const StoreContext& store_context) {
         progress->complete = remove_all(*tier, {&key, 1}, store_context, &progress->removed);
       });
   report.removed = progress->removed.load();
@@ -160,6 +190,11 @@ FlushTier Impl::remove_from_tier(std::size_t number, const EmbeddingKey& key,
 
 FlushReport Impl::flush(FlushScope scope, const std::optional<Digest256>& model,
                         const RequestContext& context) {
+  std::vector<std::shared_ptr<PutQueue::Fence>> fences(tiers.count());
+  if (scope != FlushScope::local) {
+    for (std::size_t number = 0; number < tiers.count(); ++number)
+      fences[number] = flush_fence(number, model);
+  }
   core->flushes().record(scope, model);
   FlushReport report;
   // Also when the pool keeps what it has: having held each shard's lock after the record makes
@@ -177,7 +212,7 @@ FlushReport Impl::flush(FlushScope scope, const std::optional<Digest256>& model,
     return !model || value.header.model_fingerprint == *model;
   });
   for (std::size_t number = 0; number < tiers.count(); ++number) {
-    report.tiers.push_back(flush_tier(number, model, context));
+    report.tiers.push_back(flush_tier(number, model, std::move(fences[number]), context));
   }
   return report;
 }
@@ -200,18 +235,27 @@ std::uint64_t Impl::flush_pool(const std::optional<Digest256>& model, bool drop)
   return dropped;
 }
 
+// None where nothing can be flushed.
+std::shared_ptr<PutQueue::Fence> Impl::flush_fence(std::size_t number,
+                                                   const std::optional<Digest256>& model) {
+  const StoreCapabilities can = tiers.tier(number).capabilities();
+  if (!can.can_list || !can.can_remove) return nullptr;
+  return tiers.puts(number).fence({std::nullopt, model});
+}
+
 FlushTier Impl::flush_tier(std::size_t number, const std::optional<Digest256>& model,
-                           const RequestContext& context) {
+                           std::shared_ptr<PutQueue::Fence> fence, const RequestContext& context) {
   const auto tier = tiers.reads()[number].tier;
   FlushTier report{tier->name(), std::nullopt};
-  const StoreCapabilities can = tier->capabilities();
-  if (!can.can_list || !can.can_remove) return report;
-  const bool puts_gone = tiers.puts(number).wait_gone(
+  if (fence == nullptr) return report;
+  const bool puts_gone = wait_for_puts(
+      number,
       [model](const PutValue& value) { return !model || value.header.model_fingerprint == *model; },
-      std::min(context.deadline, Clock::now() + options.put_timeout));
+      context);
   const auto progress = std::make_shared<FlushProgress>();
   run_on_lane(tiers.puts(number).lane(), std::min(context.deadline, Clock::now() + flush_patience),
-              context.cancel, [tier, model, progress](const StoreContext& store_context) {
+              context.cancel,
+              [tier, model, progress, held = std::move(fence)](const StoreContext& store_context) {
                 list_and_remove(*tier, model, store_context, *progress);
               });
   report.removed = progress->removed.load();

@@ -20,8 +20,9 @@ class Landing {
     if (!header) return std::nullopt;
     auto runs = core.allocate(payload_bytes, row_bytes, modality);
     if (!runs) return std::nullopt;
+    PageLease pages(core.pool(), std::move(*runs));
     Landing landing(std::move(*header), payload_bytes);
-    landing.pages_ = PageLease(core.pool(), std::move(*runs));
+    landing.pages_ = std::move(pages);
     for (const auto& segment : landing.pages_.runs().segments) {
       landing.buffers_.push_back(core.pool().segment_bytes(segment));
     }

@@ -1,104 +1,12 @@
 #include "cache/put_pipeline.h"
 
 #include <algorithm>
-#include <iterator>
+#include <limits>
 #include <utility>
 
+#include "cache/put_queue_state.h"
+
 namespace vitrove {
-namespace {
-
-constexpr std::uint64_t put_batch_bytes = std::uint64_t{8} << 20;
-constexpr std::size_t put_batch_keys = 16;
-
-}  // namespace
-
-struct PutQueue::Job {
-  std::shared_ptr<PutValue> value;
-  std::uint64_t bytes = 0;
-  bool revoked = false;  // guarded by the mutex
-  ClaimHold claim;
-  Clock::time_point due;  // while it waits
-};
-
-struct PutQueue::State {
-  State(std::shared_ptr<CacheCore> shared_core, std::shared_ptr<Tier> shared_tier,
-        const Options& given)
-      : core(std::move(shared_core)), tier(std::move(shared_tier)), options(given) {}
-
-  const std::shared_ptr<CacheCore> core;
-  const std::shared_ptr<Tier> tier;
-  const Options options;
-
-  mutable std::mutex mutex;
-  std::condition_variable ended;      // a running job did
-  std::condition_variable_any waits;  // a job does, the first or one too many
-  Jobs waiting;                       // in order of their due times
-  std::uint64_t waiting_bytes = 0;
-  Jobs queued;
-  int gathering = 0;     // how many do
-  bool is_owed = false;  // a call for what was queued meanwhile
-  Jobs running;
-  std::uint64_t queued_bytes = 0;
-  std::uint64_t dropped = 0;
-  std::uint64_t skipped = 0;
-
-  using Batch = std::vector<Jobs::iterator>;
-
-  Batch take_batch() {
-    std::lock_guard lock(mutex);
-    Batch batch;
-    std::uint64_t bytes = 0;
-    while (!queued.empty() && batch.size() < put_batch_keys && bytes < put_batch_bytes) {
-      bytes += queued.front().bytes;
-      queued_bytes -= queued.front().bytes;
-      running.splice(running.end(), queued, queued.begin());
-      batch.push_back(std::prev(running.end()));
-    }
-    return batch;
-  }
-
-  void finish(const Batch& batch) {
-    Jobs over;  // what jobs own takes other locks on its way back
-    std::lock_guard lock(mutex);
-    for (const auto job : batch) over.splice(over.end(), running, job);
-    ended.notify_all();
-  }
-
-  bool is_revoked(Jobs::iterator job) const {
-    std::lock_guard lock(mutex);
-    return job->revoked;
-  }
-  void count_dropped(std::uint64_t jobs) {
-    std::lock_guard lock(mutex);
-    dropped += jobs;
-  }
-  void count_skipped() {
-    std::lock_guard lock(mutex);
-    ++skipped;
-  }
-
-  // The following are called under the mutex.
-  void queue(Jobs& first_of) {
-    queued.splice(queued.end(), first_of, first_of.begin());
-    queued_bytes += queued.back().bytes;
-  }
-  bool fits(std::uint64_t bytes) const {
-    const bool is_empty = queued.empty() && waiting.empty();
-    return is_empty || queued_bytes + waiting_bytes + bytes <= options.max_bytes;
-  }
-  bool too_many_wait() const { return waiting_bytes > options.max_bytes / 2; }
-
-  // Whether encoding it anew costs less than this store takes to give it back. One in 32 goes there
-  // all the same: without gets nobody would learn that the store has become faster. An alias shares
-  // the fate of what it points to.
-  bool is_not_worth_it(const PutValue& value) const {
-    if (!options.skip_cheap || tier->capabilities().is_local) return false;
-    constexpr auto sampled = std::byte{8};
-    if (value.stored_under.digest.bytes.front() < sampled) return false;
-    const auto fetch = tier->fetch_costs().expected(value.stored_bytes);
-    return fetch && FetchCosts::Duration(static_cast<double>(value.header.encode_cost_us)) < *fetch;
-  }
-};
 
 // One store call, or two when some keys are to be replaced.
 class PutQueue::Call final : public LaneCall {
@@ -208,7 +116,11 @@ class PutQueue::Call final : public LaneCall {
     const auto too_large =
         std::erase_if(values, [&](const Outgoing& value) { return value.job->bytes > limit; });
     tier.skipped_too_large(too_large, limit);
+    std::vector<std::shared_ptr<Fence>> fences;
     if (mode == PutMode::replace && !can.can_replace) {
+      for (const Outgoing& value : values) {
+        fences.push_back(make_fence(state_, {value.job->value->header.key, std::nullopt}));
+      }
       make_way(values, can, context);
       mode = PutMode::if_absent;
     }
@@ -277,6 +189,10 @@ class PutQueue::Call final : public LaneCall {
     const auto start = Clock::now();
     const auto results = state_->tier->remove(revoked, removal);
     state_->tier->removes().record(results, 0, Clock::now() - start);
+    for (std::size_t i = 0; i < revoked.size(); ++i) {
+      if (results[i].ok() || results[i].status == StoreStatus::absent) continue;
+      state_->tier->mark_bad(revoked[i], Tier::Bad::not_believed);
+    }
   }
 
   const std::shared_ptr<State> state_;
@@ -286,15 +202,21 @@ PutQueue::PutQueue(std::shared_ptr<CacheCore> core, std::shared_ptr<Tier> tier,
                    const Options& options)
     : state_(std::make_shared<State>(std::move(core), std::move(tier), options)),
       lane_(options.threads, std::numeric_limits<std::size_t>::max()) {
+  state_->owner = this;
   if (options.delay.count() > 0) {
     delayer_ = std::jthread([this](const std::stop_token& stop) { delay(stop); });
   }
 }
 
+PutQueue::~PutQueue() {
+  std::lock_guard lock(state_->mutex);
+  state_->owner = nullptr;
+}
+
 void PutQueue::add(std::shared_ptr<PutValue> value, ClaimHold claim) {
   const std::uint64_t bytes = value->header.value_bytes();
   Jobs one;
-  one.push_back({std::move(value), bytes, false, std::move(claim), {}});
+  one.push_back({std::move(value), bytes, nullptr, std::move(claim), {}});
   Jobs given_up;  // freed after the lock
   std::lock_guard lock(state_->mutex);
   if (!state_->fits(bytes)) {
@@ -310,11 +232,13 @@ void PutQueue::add(std::shared_ptr<PutValue> value, ClaimHold claim) {
     return;
   }
   state_->queue(one);
-  if (state_->gathering > 0) {
-    state_->is_owed = true;
-  } else {
-    given_up = send_queued();
-  }
+  given_up = send_or_owe();
+}
+
+PutQueue::Jobs PutQueue::send_or_owe() noexcept {
+  if (state_->gathering == 0) return send_queued();
+  state_->is_owed = true;
+  return {};
 }
 
 // When every thread is stuck, what waits would only keep pages pinned.
@@ -393,6 +317,11 @@ void PutQueue::delay(const std::stop_token& stop) {
 bool PutQueue::wait_idle(Clock::time_point deadline) {
   send_waiting([] { return false; });
   send_owed();
+  {
+    std::unique_lock lock(state_->mutex);
+    const auto none = [this] { return state_->tier->deletions().empty(); };
+    if (!state_->ended.wait_until(lock, deadline, none)) return false;
+  }
   return lane_.wait_idle(deadline);
 }
 
@@ -422,9 +351,16 @@ void PutQueue::revoke(const std::function<bool(const PutValue&)>& which) {
     }
   };
   std::lock_guard lock(state_->mutex);
-  for (Job& job : state_->running) job.revoked = job.revoked || which(*job.value);
+  for (Job& job : state_->running) {
+    if (job.revoked || !which(*job.value)) continue;
+    job.revoked = make_fence(state_, {job.value->header.key, std::nullopt});
+  }
   forget(state_->waiting, state_->waiting_bytes);
   forget(state_->queued, state_->queued_bytes);
+}
+
+std::shared_ptr<PutQueue::Fence> PutQueue::fence(Deletion deletion) {
+  return make_fence(state_, std::move(deletion));
 }
 
 bool PutQueue::wait_gone(const std::function<bool(const PutValue&)>& which,

@@ -11,6 +11,11 @@
 // one under way is looked at again after its call, and removed from the store where it slipped
 // through (field case B76). Jobs are queued under the lock of their key's shard (flight_board.h),
 // so that who revokes after having held that lock misses none.
+//
+// Fences: while a delete is under way, what is put of its keys waits in the queue until the store
+// has answered (delete_fences.h). That holds for a flush or removal, whose caller may be gone by
+// then, and for what a put that was revoked takes back itself. What waits counts as queued; behind
+// a delete that never returns it waits for ever, and what no longer fits is dropped.
 #pragma once
 
 #include <atomic>
@@ -45,6 +50,7 @@ class PutQueue {
   };
 
   PutQueue(std::shared_ptr<CacheCore> core, std::shared_ptr<Tier> tier, const Options& options);
+  ~PutQueue();
 
   // `claim`: of this value in this tier, if there is one; it is let go when the put has ended.
   void add(std::shared_ptr<PutValue> value, ClaimHold claim = {});
@@ -64,9 +70,14 @@ class PutQueue {
     PutQueue* queue_;
   };
   void revoke(const std::function<bool(const PutValue&)>& which);
+
+  // Stands until it is destroyed, on any thread and after the queue too. Then what waited is sent.
+  class Fence;
+  std::shared_ptr<Fence> fence(Deletion deletion);
+
   // True when no job that `which` names is under way any more.
   bool wait_gone(const std::function<bool(const PutValue&)>& which, Clock::time_point deadline);
-  // Nothing waits any longer.
+  // Nothing waits any longer, for a fence neither.
   bool wait_idle(Clock::time_point deadline);
   // Drops what waits. True when no call is left behind.
   bool shut_down(Clock::time_point bound);
@@ -81,9 +92,11 @@ class PutQueue {
   struct Job;
   using Jobs = std::list<Job>;
   class Call;
+  static std::shared_ptr<Fence> make_fence(std::shared_ptr<State> state, Deletion deletion);
   bool submit_call() noexcept;
   // Under the mutex. What was queued in vain, to be freed after it.
   Jobs send_queued() noexcept;
+  Jobs send_or_owe() noexcept;
   void begin_gathering();
   void end_gathering() noexcept;
   void send_owed() noexcept;

@@ -32,6 +32,12 @@ void reject(CacheCore& core, Tier& tier, const EmbeddingKey& key, Reject reason)
   tier.mark_bad(key, Tier::Bad::not_believed);
 }
 
+bool is_readable(Tier& tier, const WantedValue& wanted) {
+  std::optional<Digest256> model;
+  if (wanted.expected) model = wanted.expected->model_fingerprint;
+  return !tier.is_avoided(wanted.key) && !tier.deletions().cover(wanted.key, model);
+}
+
 // Faults that are about one key may mean that its value there is spoilt; the others say nothing.
 bool is_about_the_value(StoreStatus status) {
   return status == StoreStatus::io_error || status == StoreStatus::denied;
@@ -67,7 +73,7 @@ void StoreLoader::load(std::span<LoadItem> items, LookupBudget& budget,
     for (std::size_t i = 0; i < items.size(); ++i) {
       const LoadItem& item = items[i];
       if (item.found || item.first_tier > number) continue;
-      if (!read.tier->is_avoided(item.wanted.key)) tour.asked.push_back(i);
+      if (is_readable(*read.tier, item.wanted)) tour.asked.push_back(i);
     }
     if (tour.asked.empty()) continue;
     const auto admission = read.tier->admit(Tier::Direction::reads);

@@ -20,6 +20,7 @@
 
 #include "base/log.h"
 #include "cache/breaker.h"
+#include "cache/delete_fences.h"
 #include "cache/fetch_costs.h"
 #include "cache/op_stats.h"
 #include "vitrove/embedding_store.h"
@@ -83,6 +84,9 @@ class Tier {
   // A line in the log, every ten seconds at most.
   void complain(std::string_view what, const StoreResult& result);
 
+  // What it is being told to delete: neither read nor put before that is over.
+  DeleteFences& deletions() { return deletions_; }
+
   // What its gets take.
   FetchCosts& fetch_costs() { return fetch_costs_; }
 
@@ -108,6 +112,7 @@ class Tier {
   std::atomic<bool> said_too_large_{false};
   OpStats gets_, puts_, exists_, removes_;
   FetchCosts fetch_costs_;
+  DeleteFences deletions_;
 
   mutable std::mutex bad_mutex_;
   std::unordered_map<EmbeddingKey, Clock::time_point> bad_;  // until when to avoid it

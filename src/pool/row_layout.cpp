@@ -7,11 +7,16 @@ namespace vitrove {
 namespace {
 
 // One allocation while it is being put together. Runs are taken whole and trimmed at the end, so
-// that giving up is just releasing them.
+// that giving up, also for want of memory, is just releasing them.
 class LayoutSearch {
  public:
   LayoutSearch(RunAllocator& pages, const PayloadShape& shape, std::uint64_t page_bytes)
       : pages_(pages), shape_(shape), page_bytes_(page_bytes) {}
+  ~LayoutSearch() {
+    for (const PageRun& run : taken_) pages_.release(run);
+  }
+  LayoutSearch(const LayoutSearch&) = delete;
+  LayoutSearch& operator=(const LayoutSearch&) = delete;
 
   std::optional<PageRuns> run(std::size_t max_runs) {
     while (taken_.size() < max_runs) {
@@ -22,7 +27,7 @@ class LayoutSearch {
         return lay_out();
       }
     }
-    return give_up();
+    return std::nullopt;
   }
 
  private:
@@ -64,11 +69,9 @@ class LayoutSearch {
     last_loss_ = loss;
   }
 
-  void take(const PageRun& run) { taken_.push_back(pages_.take(run, run.count)); }
-
-  std::optional<PageRuns> give_up() {
-    for (const PageRun& run : taken_) pages_.release(run);
-    return std::nullopt;
+  void take(const PageRun& run) {
+    taken_.emplace_back();
+    taken_.back() = pages_.take(run, run.count);
   }
 
   PageRuns lay_out() {
@@ -82,6 +85,7 @@ class LayoutSearch {
       add_segment(runs, taken_[i], rows, 0);
     }
     add_segment(runs, taken_[*last_], last_rows_, shape_.tail_bytes);
+    taken_.clear();
     return runs;
   }
 

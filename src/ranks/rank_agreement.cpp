@@ -23,6 +23,11 @@ void check(const Collectives* collectives, const RankSource* source, const RankO
   if (options.heartbeat.count() <= 0 || options.heartbeat >= options.timeout) {
     invalid("heartbeat must be positive and less than timeout");
   }
+  if (options.pool_bytes && source != nullptr &&
+      source->pool_bytes() > rank_pool_bytes(*options.pool_bytes, collectives->rank(),
+                                             collectives->size(), options.all_rank_get)) {
+    invalid("the pool of this rank is larger than its share of what was asked for");
+  }
   if (options.load_threads == 0) invalid("load_threads must not be 0");
 }
 

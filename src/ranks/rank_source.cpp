@@ -51,6 +51,11 @@ class ControllerSource final : public RankSource {
     return views;
   }
 
+  std::uint64_t pool_bytes() const override {
+    const PagePool& pool = controller_.pool();
+    return pool.total_pages() * pool.page_bytes();
+  }
+
  private:
   static EmbeddingView joined(JoinTicket& join, const RequestContext& context) {
     try {

@@ -47,13 +47,15 @@ std::vector<bool> run(int rank, const std::filesystem::path& directory) {
   auto collectives = vitrove::make_gloo_collectives(gloo);
 
   const auto cached = expectation("cached");
+  constexpr std::uint64_t asked_for = 16 << 20;  // by the operator, for all ranks together
   vitrove::ControllerOptions pool;
-  pool.pool.pool_bytes = vitrove::rank_pool_bytes(16 << 20, rank, gloo.size, false);
+  pool.pool.pool_bytes = vitrove::rank_pool_bytes(asked_for, rank, gloo.size, false);
   vitrove::EmbeddingCacheController cache(pool, {});
   if (rank == 0) encode(cache, cached);
 
   vitrove::RankOptions options;
   options.modalities = {cached};  // what all images of this host are like
+  options.pool_bytes = asked_for;
   vitrove::RankAgreement agreement(std::move(collectives),
                                    rank == 0 ? vitrove::make_rank_source(cache) : nullptr, options);
   const std::vector<vitrove::EmbeddingKey> keys{cached.key, expectation("new").key};

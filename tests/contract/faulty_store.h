@@ -3,9 +3,9 @@
 // It wraps a healthy store and applies rules to single keys of its batches:
 //
 //   FaultyStore store(make_memory_store({}));
-//   store.add({.op = StoreOp::get, .fault = Fault::short_read});              // every get, for
-//   ever store.add({.op = StoreOp::put, .key = k, .fault = Fault::error, .times = 1});
-//   store.add({.op = StoreOp::get, .fault = Fault::hold_before});             // stands at gate()
+//   store.add({.op = StoreOp::get, .fault = Fault::short_read});   // every get, for ever
+//   store.add({.op = StoreOp::put, .key = k, .fault = Fault::error, .times = 1});
+//   store.add({.op = StoreOp::get, .fault = Fault::hold_before});  // stands at gate()
 //
 // The first rule that matches a key decides. All methods are thread-safe.
 #pragma once

@@ -118,6 +118,7 @@ int run(const Arguments& given) {
   options.timeout = given.end.empty() ? 8s : 4s;
   options.load_timeout = 150ms;
   options.heartbeat = 200ms;
+  options.pool_bytes = given.pool_bytes;
   RankAgreement agreement(std::move(collectives), cache ? std::move(cache->source) : nullptr,
                           options);
   if (given.pool_bytes) return fill(cache.get());

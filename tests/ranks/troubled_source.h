@@ -61,6 +61,8 @@ class TroubledSource final : public RankSource {
     return inner_->load(items, patient);
   }
 
+  std::uint64_t pool_bytes() const override { return inner_->pool_bytes(); }
+
  private:
   const std::unique_ptr<RankSource> inner_;
   std::atomic<Trouble> next_ = Trouble::none;

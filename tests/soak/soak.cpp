@@ -238,10 +238,12 @@ bool Soak::summarize() {
               static_cast<double>(most_memory_) / MiB);
   // A soak in which some of it did not happen shows nothing.
   const bool all_happened = found.local > 0 && found.joined > 0 && found.store > 0 &&
-                            stats.evictions_space > 0 && stats.evictions_flush > 0 &&
+                            world_.tally().left > 0 && stats.evictions_space > 0 &&
+                            stats.evictions_flush > 0 && stats.evictions_removed > 0 &&
                             faults_of(stats) > 0 && rejected_of(stats) > 0 && quiet_points_ > 1;
   if (!world_.verdict().bad() && !all_happened && options_.time >= 10s) {
-    world_.verdict().condemn("hits, evictions, flushes, faults or damage did not happen");
+    world_.verdict().condemn(
+        "hits, aborts, evictions, flushes, removals, faults or damage did not happen");
   }
   if (!world_.verdict().bad()) {
     std::printf("soak: passed\n");

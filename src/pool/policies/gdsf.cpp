@@ -10,6 +10,8 @@ void GdsfPolicy::on_insert(PolicySlot slot, const PolicyItem& item) {
   if (slot >= entries_.size()) {
     entries_.resize(std::max<std::size_t>(64, 2 * (std::size_t{slot} + 1)));
   }
+  // Before anything is changed: afterwards nothing may fail.
+  if (heap_.size() == heap_.capacity()) heap_.reserve(2 * heap_.size() + 64);
   Entry& entry = entries_[slot];
   ++entry.generation;
   entry.live = true;
@@ -32,7 +34,29 @@ void GdsfPolicy::on_erase(PolicySlot slot) {
 }
 
 std::optional<PolicySlot> GdsfPolicy::next_victim(const Take& take) {
-  std::vector<Candidate> refused;
+  // They come back on every path; there is room for them where they were.
+  class Refused {
+   public:
+    explicit Refused(GdsfPolicy& policy) : policy_(policy) {}
+    Refused(const Refused&) = delete;
+    Refused& operator=(const Refused&) = delete;
+    ~Refused() {
+      for (const Candidate& candidate : list_) policy_.push(candidate);
+    }
+    void add(const Candidate& candidate) {
+      try {
+        list_.push_back(candidate);
+      } catch (...) {
+        policy_.push(candidate);
+        throw;
+      }
+    }
+
+   private:
+    GdsfPolicy& policy_;
+    std::vector<Candidate> list_;
+  };
+  Refused refused(*this);
   std::optional<PolicySlot> victim;
   std::size_t outdated = 0;
   const std::size_t enough = std::max<std::size_t>(64, live_ / 8);
@@ -55,10 +79,9 @@ std::optional<PolicySlot> GdsfPolicy::next_victim(const Take& take) {
       victim = candidate.slot;
       note_victim(candidate.priority);
     } else {
-      refused.push_back(candidate);
+      refused.add(candidate);
     }
   }
-  for (const Candidate& candidate : refused) push(candidate);
   return victim;
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <new>
 #include <unordered_map>
 #include <utility>
 
@@ -11,9 +12,14 @@ namespace vitrove {
 
 class GhostList {
  public:
-  void add(std::uint64_t hash) {
-    latest_[hash] = ++sequence_;
-    order_.emplace_back(hash, sequence_);
+  // Whoever went has gone: without memory for his ghost he is forgotten.
+  void add(std::uint64_t hash) noexcept {
+    try {
+      order_.emplace_back(hash, ++sequence_);
+      latest_[hash] = sequence_;
+    } catch (const std::bad_alloc&) {
+      return;
+    }
   }
 
   // Answers whether it was there; a ghost is met once.

@@ -10,8 +10,9 @@ namespace vitrove {
 void S3FifoPolicy::on_insert(PolicySlot slot, const PolicyItem& item) {
   hits_.reach(slot);
   if (slot >= entries_.size()) {
-    entries_.resize(std::max<std::size_t>(64, 2 * (std::size_t{slot} + 1)));
-    links_.resize(entries_.size());
+    const std::size_t count = std::max<std::size_t>(64, 2 * (std::size_t{slot} + 1));
+    links_.resize(count);
+    entries_.resize(count);  // last: what it has, all have
   }
   hits_[slot].store(0, std::memory_order_relaxed);
   const Place place = ghosts_.take(item.key_hash) ? Place::main : Place::small;

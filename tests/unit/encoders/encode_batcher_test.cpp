@@ -15,10 +15,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "allocation_faults.h"
 #include "batcher_fixture.h"
 #include "contract/gate.h"
 #include "support.h"
+#include "support/allocation_faults.h"
 
 namespace vitrove::test {
 namespace {

@@ -1,8 +1,12 @@
 #include "pool/arena.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
+#include <fstream>
 #include <iostream>
+#include <sstream>
+#include <string>
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -16,6 +20,39 @@ bool warns_of(const Arena& arena, const std::string& word) {
   return std::ranges::any_of(arena.warnings(), [&](const std::string& warning) {
     return warning.find(word) != std::string::npos;
   });
+}
+
+// What the kernel says of the mapping that holds `address`: the lines of /proc/self/smaps.
+std::string mapping_of(const void* address) {
+  const auto wanted = reinterpret_cast<std::uintptr_t>(address);
+  std::ifstream smaps("/proc/self/smaps");
+  std::string found;
+  bool is_it = false;
+  for (std::string line; std::getline(smaps, line);) {
+    std::istringstream words(line);
+    std::uintptr_t first = 0;
+    std::uintptr_t end = 0;
+    char dash = 0;
+    if (words >> std::hex >> first >> dash >> end && dash == '-') {
+      is_it = first <= wanted && wanted < end;
+    }
+    if (is_it) found += line + '\n';
+  }
+  return found;
+}
+
+bool has_flag(const std::string& mapping, const std::string& flag) {
+  const auto flags = mapping.find("VmFlags:");
+  return flags != std::string::npos && mapping.find(" " + flag, flags) != std::string::npos;
+}
+
+// Sanitizers make mlock a no-op, and not every kernel tells of it.
+bool locks_are_shown() {
+  alignas(4096) static std::byte page[4096];
+  if (mlock(page, sizeof page) != 0) return false;
+  const bool shown = has_flag(mapping_of(page), "lo");
+  munlock(page, sizeof page);
+  return shown;
 }
 
 TEST(Arena, ReadsTheChosenOptionOfAKernelSwitch) {
@@ -43,13 +80,23 @@ TEST(Arena, HugePagesAreUsedOrTheReasonIsGiven) {
   if (!arena.warnings().empty()) {
     EXPECT_TRUE(warns_of(arena, "huge pages"));
     EXPECT_GT(arena.warnings().front().size(), std::string("huge pages are off").size());
+    return;
   }
+  // Set aside ones, or the kernel's promise to use them where it can.
+  const std::string mapping = mapping_of(arena.bytes().data());
+  const bool is_huge = mapping.find("KernelPageSize:     2048 kB") != std::string::npos;
+  EXPECT_TRUE(is_huge || has_flag(mapping, "hg")) << mapping;
 }
 
 TEST(Arena, PinnedMemoryIsLockedOrTheReasonIsGiven) {
   const Arena arena({.bytes = 64 * 1024, .pin_memory = true});
   ASSERT_EQ(arena.bytes().size(), 64u * 1024);
-  EXPECT_TRUE(arena.warnings().empty() || warns_of(arena, "RLIMIT_MEMLOCK"));
+  if (!arena.warnings().empty()) {
+    EXPECT_TRUE(warns_of(arena, "RLIMIT_MEMLOCK"));
+    return;
+  }
+  const std::string mapping = mapping_of(arena.bytes().data());
+  if (locks_are_shown()) EXPECT_TRUE(has_flag(mapping, "lo")) << mapping;
 }
 
 // In a process of its own, without privileges and without a right to lock anything.

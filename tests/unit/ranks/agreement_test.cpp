@@ -157,6 +157,22 @@ TEST(RankAgreement, AShareOfThePoolIsWhatTheOperatorAskedFor) {
   EXPECT_EQ(rank_pool_bytes(1000, 3, 4, true), 250U);
 }
 
+// Else four ranks would take four times what the operator asked for, each by its own flag.
+TEST(RankAgreement, ARankWhosePoolIsLargerThanItsShareIsRefused) {  // B72
+  const auto join = [](int rank, bool all_rank_get, std::uint64_t asked) {
+    ThreadGroup group(4);
+    const std::shared_ptr<EmbeddingStore> store = make_memory_store();
+    RankCache cache(store);  // of 12 pages
+    auto options = patient_options(all_rank_get);
+    options.pool_bytes = asked;
+    const RankAgreement agreement(group.member(rank), std::move(cache.source), options);
+  };
+  EXPECT_THROW(join(0, true, 12 * page), Error);
+  EXPECT_THROW(join(3, true, 4 * 12 * page - 1), Error);
+  EXPECT_THROW(join(0, false, 12 * page - 1), Error);
+  EXPECT_THROW(join(1, false, 12 * page), Error);
+}
+
 TEST(RankAgreement, OptionsThatMakeNoSenseAreRefused) {
   const auto refused = [](const std::function<void(RankOptions&)>& change) {
     const std::shared_ptr<EmbeddingStore> store = make_memory_store();
@@ -170,7 +186,13 @@ TEST(RankAgreement, OptionsThatMakeNoSenseAreRefused) {
   refused([](auto& o) { o.heartbeat = o.timeout; });
   refused([](auto& o) { o.heartbeat = 0ms; });
   refused([](auto& o) { o.load_threads = 0; });
+  refused([](auto& o) { o.pool_bytes = 12 * page - 1; });
   EXPECT_THROW(RankAgreement(make_single_rank(), nullptr, patient_options(false)), Error);
+  const std::shared_ptr<EmbeddingStore> store = make_memory_store();
+  RankCache cache(store);
+  auto just_so = patient_options(false);
+  just_so.pool_bytes = 12 * page;
+  EXPECT_NO_THROW(RankAgreement(make_single_rank(), std::move(cache.source), just_so));
 }
 
 }  // namespace
