@@ -48,6 +48,9 @@ class Soak {
   // Pins at zero, no page lost, nothing half done.
   void inspect();
   void flush_pool();
+  bool has_evicted();
+  bool is_long() const { return options_.time >= std::chrono::seconds(10); }
+  bool has_all_happened();
   // All clients at once ask for an item that nobody has seen: one of them encodes.
   void burst();
   void watch_memory();
@@ -65,6 +68,7 @@ class Soak {
   std::uint64_t memory_after_warm_up_ = 0;
   std::uint64_t most_memory_ = 0;
   int quiet_points_ = 0;
+  std::uint64_t evictions_seen_ = 0;
   int bursts_ = 0;
   Clock::time_point next_report_ = begin_ + std::chrono::seconds(10);
   std::unique_ptr<Weather> weather_;
