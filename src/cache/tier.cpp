@@ -132,7 +132,10 @@ void Tier::report(Direction direction, bool fault) {
     return;
   }
   if (breaker(direction).failed(Clock::now())) {
-    throttle_.log(spdlog::level::warn, "store {} keeps failing: {} it pause", name_, what);
+    throttle_.log(spdlog::level::warn,
+                  "store {} keeps failing: {} it pause, and are tried again every few seconds; "
+                  "vitrove doctor with its URL says what is wrong",
+                  name_, what);
   }
 }
 

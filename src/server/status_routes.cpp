@@ -78,12 +78,23 @@ StoreSummary summary_of(const StoreStats& store, const std::vector<StoreSummary>
   return {store.name, store.breaker_open ? StoreState::down : StoreState::ready, {}};
 }
 
+// What the breakers know comes first: a store whose engine hangs may think well of itself.
+std::string detail_of(const StoreStats& store, const StoreHealth& health) {
+  if (!store.breaker_open && !store.put_breaker_open) return health.detail;
+  std::string words = "paused, since its ";
+  words += !store.put_breaker_open ? "reads" : !store.breaker_open ? "puts" : "reads and puts";
+  words +=
+      " fail or do not come back; tried again every few seconds. `vitrove doctor URL` says what is "
+      "wrong. By itself: ";
+  return words + (health.detail.empty() ? std::string(state_name(health.state)) : health.detail);
+}
+
 json store_json(const StoreStats& store, const StoreSummary& seen) {
   return {{"name", store.name},
           {"state", state_name(seen.state)},
           {"breaker_open", store.breaker_open},
           {"put_breaker_open", store.put_breaker_open},
-          {"detail", seen.health.detail},
+          {"detail", detail_of(store, seen.health)},
           {"bytes", optional_json(seen.health.bytes)},
           {"capacity", optional_json(seen.health.capacity)},
           {"entries", optional_json(seen.health.entries)},

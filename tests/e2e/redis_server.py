@@ -74,12 +74,23 @@ class RedisServer:
         self.process = None
         self.start()
 
-    def start(self):
+    def start(self, wait=True):
         command = ["redis-server", "--port", self.port, "--bind", "127.0.0.1", "--dir", self.folder,
                    "--save", "", "--appendonly", "no", "--logfile", "redis.log", *self.arguments]
         self.process = subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL)
-        wait_until(self.answers, 60, "redis-server to answer")
+        if wait:
+            wait_until(self.answers, 60, "redis-server to answer")
+
+    def is_loading(self):
+        """Its file, still."""
+        try:
+            self("PING")
+        except RedisError as error:
+            return str(error).startswith("LOADING")
+        except OSError:
+            pass
+        return False
 
     def answers(self):
         assert self.process.poll() is None, (self.folder / "redis.log").read_text()

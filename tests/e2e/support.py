@@ -10,6 +10,7 @@ import http.client
 import io
 import json
 import os
+import pty
 import re
 import shutil
 import signal
@@ -377,6 +378,30 @@ def run_cli(*arguments, env=None, cwd=None, timeout=120, launcher=()):
     return subprocess.run([*launcher, str(VITROVE), *map(str, arguments)], capture_output=True,
                           text=True, env={**os.environ, **(env or {})}, cwd=cwd,
                           timeout=seconds(timeout), stdin=subprocess.DEVNULL)
+
+
+def on_a_terminal(*arguments):
+    """What the command line writes to a terminal, and what to a file."""
+    ours, theirs = pty.openpty()
+    try:
+        process = subprocess.Popen([str(VITROVE), *map(str, arguments)], stdout=subprocess.PIPE,
+                                   stderr=theirs, stdin=subprocess.DEVNULL)
+        os.close(theirs)
+        seen = b""
+        while True:
+            try:
+                piece = os.read(ours, 65536)
+            except OSError:  # how a terminal without its other side ends
+                break
+            if not piece:
+                break
+            seen += piece
+        out = process.stdout.read().decode()
+        process.stdout.close()
+        assert process.wait(seconds(120)) in (0, 5)
+        return seen.decode(), out
+    finally:
+        os.close(ours)
 
 
 # Pictures, each of them deterministic: equal arguments are equal bytes.

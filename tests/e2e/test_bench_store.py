@@ -1,13 +1,15 @@
 """vitrove bench store: figures of real stores, and nothing left behind in them."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
 
 import pytest
 from redis_server import RedisServer
-from support import ROOT, VITROVE, file_store, free_port, run_cli, seconds, stored_values, wait_until
+from support import (ROOT, VITROVE, file_store, free_port, on_a_terminal, run_cli, seconds,
+                     stored_values, wait_until)
 
 QUICK = ("--size", "4KiB,1MiB", "--count", "8", "--time", "50ms")
 
@@ -65,6 +67,19 @@ def test_without_json_there_is_a_table(redis):
     header, *rows = [line.split() for line in result.stdout.splitlines()]
     assert header == ["OP", "VALUE", "MB/s", "OPS/s", "P50", "P99", "FAILED"]
     assert [row[0] for row in rows] == ["put", "exist", "get"] * 2
+
+
+def test_on_a_terminal_progress_is_a_bar_that_goes_away(redis):
+    seen, out = on_a_terminal("bench", "store", redis.url(), *QUICK)
+    assert re.search(r"\[=+ +\] \d+/\d+ ", seen), seen[:500]
+    (steps,) = {int(total) for total in re.findall(r"\] \d+/(\d+)", seen)}
+    for what in ("put", "exist", "get"):
+        assert re.search(rf"\] \d+/{steps} .*{what}", seen), what
+    assert f"[{'=' * 30}] {steps}/{steps}" in seen
+    assert seen.endswith("\r\033[K")
+    assert len(out.splitlines()) == 7 and out.startswith("OP ")
+    quiet, _ = on_a_terminal("bench", "store", redis.url(), "--quiet", *QUICK)
+    assert "[=" not in quiet
 
 
 def test_what_fails_is_counted_and_named(redis):

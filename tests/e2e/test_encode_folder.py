@@ -1,15 +1,12 @@
 """`vitrove encode FOLDER`: what people see while it runs, and at the end."""
 
 import json
-import os
-import pty
-import subprocess
 
 import pytest
 
 from clips import clip, wav
 from pixels import STUB_BY_SIZE
-from support import VITROVE, encoded, picture, png, run_cli, seconds
+from support import encoded, on_a_terminal, picture, png, run_cli
 
 GOOD = {"clip.mp4": clip("h264.mp4"), "photo.jpg": encoded(picture(1), "JPEG"),
         "deep/sound.wav": clip("plain.wav"), "deep/picture.png": png(2)}
@@ -71,30 +68,6 @@ def test_without_a_terminal_progress_is_plain_lines(folder):
     assert f"{total} of {total} done" in lines
     assert len([line for line in lines if line.endswith(" done")]) >= 5
     assert "\033" not in result.stderr and "\r" not in result.stderr
-
-
-def on_a_terminal(*arguments):
-    """What it writes to a terminal, and what to a file."""
-    ours, theirs = pty.openpty()
-    try:
-        process = subprocess.Popen([str(VITROVE), *map(str, arguments)], stdout=subprocess.PIPE,
-                                   stderr=theirs, stdin=subprocess.DEVNULL)
-        os.close(theirs)
-        seen = b""
-        while True:
-            try:
-                piece = os.read(ours, 65536)
-            except OSError:  # how a terminal without its other side ends
-                break
-            if not piece:
-                break
-            seen += piece
-        out = process.stdout.read().decode()
-        process.stdout.close()
-        assert process.wait(seconds(60)) in (0, 5)
-        return seen.decode(), out
-    finally:
-        os.close(ours)
 
 
 def test_on_a_terminal_progress_is_a_bar_that_goes_away(folder):

@@ -7,7 +7,6 @@ import concurrent.futures
 import itertools
 import re
 import signal
-import statistics
 import time
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import pytest
 from raw_http import RawClient, encode_request
 from support import SwitchedStore, png_url, seconds, wait_for_puts, wait_until
 
-STORE_TIMEOUT = 0.2
+STORE_TIMEOUT = 2  # to wait for it twice is more than any machine adds
 DRAIN_TIMEOUT = 2
 
 
@@ -26,10 +25,9 @@ def store(tmp_path):
     store.behave()
 
 
-@pytest.fixture
-def server(start, store):
-    return start("--store-timeout", f"{int(STORE_TIMEOUT * 1000)}ms", "--drain-timeout",
-                 f"{DRAIN_TIMEOUT}s", **store.options)
+def start_on(start, store, store_timeout):
+    return start("--store-timeout", store_timeout, "--drain-timeout", f"{DRAIN_TIMEOUT}s",
+                 **store.options)
 
 
 def threads(server):
@@ -38,22 +36,19 @@ def threads(server):
 
 
 def load(server, seeds):
-    """Times of one request for each new picture, by four clients."""
+    """The longest of requests for new pictures, by four clients."""
     def timed(seed):
         started = time.monotonic()
         assert server.encode([png_url(seed)]).status == 200
         return time.monotonic() - started
 
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        return sorted(pool.map(timed, seeds))
+        return max(pool.map(timed, seeds))
 
 
-def p99(times):
-    return times[int(len(times) * 0.99) - 1]
-
-
-def test_a_store_that_hangs_costs_its_deadline_then_nothing_and_comes_back(server, store):
+def test_a_store_that_hangs_costs_its_deadline_then_nothing_and_comes_back(start, store):
     """B50."""
+    server = start_on(start, store, f"{STORE_TIMEOUT}s")
     usual = load(server, range(100))
     wait_for_puts(server)
     assert server.get("/health").json["status"] == "ok"
@@ -61,14 +56,14 @@ def test_a_store_that_hangs_costs_its_deadline_then_nothing_and_comes_back(serve
 
     store.misbehave()
     crowded = load(server, range(100, 300))
-    assert p99(crowded) < p99(usual) + STORE_TIMEOUT + seconds(1)
+    assert crowded < usual + 1.9 * STORE_TIMEOUT, "nobody waits twice"
     wait_until(lambda: server.get("/health").json["status"] == "degraded", 20, "the breaker")
     assert server.get("/ready").status == 200
     metrics = server.metrics()
     assert metrics.sum("vitrove_store_errors_total", reason="timeout") > 0
     assert metrics.sum("vitrove_lookups_total", result="miss") == 300, "and each is one miss"
     afterwards = load(server, range(300, 400))
-    assert statistics.median(afterwards) < statistics.median(usual) + STORE_TIMEOUT / 2
+    assert afterwards < usual + STORE_TIMEOUT / 2, "nobody waits"
     assert threads(server) <= threads_before
     pending = server.metrics().sum("vitrove_store_pending", op="get")
     pending += server.metrics().sum("vitrove_store_pending", op="exist")
@@ -87,8 +82,9 @@ def test_a_store_that_hangs_costs_its_deadline_then_nothing_and_comes_back(serve
     assert server.sources([png_url(seed) for seed in range(8)]) == ["store"] * 8
 
 
-def test_sigterm_is_obeyed_in_time_while_the_store_hangs(server, store):
+def test_sigterm_is_obeyed_in_time_while_the_store_hangs(start, store):
     """B78: lookups and puts that never return keep nobody from leaving."""
+    server = start_on(start, store, "200ms")
     server.encode_ok([png_url(1)])
     wait_for_puts(server)
     server.expect_unclean = True  # what hangs in the store is lost, and said to be

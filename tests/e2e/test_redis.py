@@ -194,7 +194,7 @@ def test_redis_may_come_later_and_go_and_come_again(start, redis, golden):
         wait_for_puts(server)
         return redis.keys()
 
-    wait_until(puts_appear, 30, "puts to appear")
+    wait_until(puts_appear, 10, "puts to appear")
     small = start("--pool-size", "1MiB", store=url_of(redis))
     with Load([server, small], golden) as load:
         for _ in range(5):
@@ -202,7 +202,7 @@ def test_redis_may_come_later_and_go_and_come_again(start, redis, golden):
             load.more(20)
             redis.start()
             load.more(20)
-    wait_until(lambda: hits_come(server), 60, "hits to resume")
+    wait_until(lambda: hits_come(server), 30, "hits to resume")
 
 
 def test_a_redis_that_hangs_costs_a_deadline_at_most(start, redis, golden):
@@ -244,7 +244,7 @@ def test_a_full_redis_fails_no_request(start, redis, golden):
         assert server.encode([png_url(seed)]).status == 200
     wait_for_puts(server)
     metrics = server.metrics()
-    assert metrics.sum("vitrove_store_errors_total", op="put") > 0
+    assert metrics.sum("vitrove_store_errors_total", op="put", reason="ENOMEM") > 0
     assert metrics.sum("vitrove_store_errors_total", op="get") == 0
     assert hits_come(server, 0)
     redis("CONFIG", "SET", "maxmemory", "0")
@@ -267,6 +267,8 @@ def test_a_redis_that_evicts_gives_misses(start, redis, golden):
     for seed in [*range(40), *range(40)]:
         assert server.encode([png_url(seed)]).status == 200
     wait_for_puts(server)
+    evicted = int(re.search(rb"evicted_keys:(\d+)", redis("INFO", "stats"))[1])
+    assert evicted > 0
     assert server.metrics().sum("vitrove_store_errors_total", op="get") == 0
 
 
@@ -359,7 +361,7 @@ def test_damaged_and_foreign_values_are_misses_and_mended(start, redis, golden):
         value[choose.randrange(len(value))] ^= 1 << choose.randrange(8)
         return bytes(value)
 
-    for value in [*(damaged() for _ in range(20)), good[:-1], good + b"x", b"x", good[:256],
+    for value in [*(damaged() for _ in range(200)), good[:-1], good + b"x", b"x", good[:256],
                   bytes(len(good)), b"$5\r\nhello\r\n"]:
         redis("SET", key, value)
         assert rows_of(server, 0) == golden[0]

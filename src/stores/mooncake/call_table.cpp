@@ -35,6 +35,11 @@ CallResult CallTable::wait(std::uint64_t id) {
   return {call->end, std::move(call->answers), std::move(call->terms.block)};
 }
 
+bool CallTable::is_done(std::uint64_t id) const {
+  std::lock_guard lock(mutex_);
+  return calls_.at(id)->done;
+}
+
 void CallTable::finish(Call& call, CallEnd end) {
   call.done = true;
   call.end = end;

@@ -50,6 +50,8 @@ class CallTable {
   // Blocks. Every call that was added is awaited once.
   CallResult wait(std::uint64_t call);
 
+  bool is_done(std::uint64_t call) const;
+
   // False when the answer does not fit its call, which only a broken helper sends. Answers to calls
   // that are not there are let go.
   bool answer(std::uint64_t call, std::vector<wire::Answer> answers);

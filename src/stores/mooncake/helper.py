@@ -7,47 +7,32 @@ aborts, hangs, and blocks signals) then goes wrong here. The protocol is describ
 Descriptor 3 is the socket. Arguments: Vitrove's process id, and how many threads to run. Each
 thread reads a question, answers it, and reads the next one; the end of the socket ends the process.
 A thread that answers leaves the reading to the others only from when there is something to read: a
-lone caller's questions are all answered by one thread, and wake no other.
+lone caller's questions are all answered by one thread, and wake no other. Small gets of several
+callers go together.
 """
 
 import sys
 
 sys.path[:1] = []  # the folder this was started from has no business here
 
-import array  # noqa: E402
 import ctypes  # noqa: E402
+import itertools  # noqa: E402
 import json  # noqa: E402
 import mmap  # noqa: E402
 import os  # noqa: E402
-import select  # noqa: E402
 import signal  # noqa: E402
 import socket  # noqa: E402
-import struct  # noqa: E402
 import threading  # noqa: E402
 import traceback  # noqa: E402
+from functools import partial  # noqa: E402
+
+from frames import (EXIST, GET, MAP, PUT, REGION, REMOVE, SETUP, STARTED, STATE,  # noqa: E402
+                    UNMAP, Leaving, Link, Nonsense, parse_items)
+from gathering import Gathering, Question  # noqa: E402
 
 SOCKET_FD = 3
-MAGIC, VERSION = 0x4B4D5456, 1
-SETUP, MAP, UNMAP, PUT, GET, EXIST, REMOVE = range(1, 8)
-ANSWER, STARTED, STATE = 16, 17, 18
-MAX_PAYLOAD, MAX_ITEMS, MAX_KEY = 4 << 20, 1024, 512
-HEADER = struct.Struct("=IHHQII")
-COUNT = struct.Struct("=I")
-ITEM = struct.Struct("=HH")
-RUN = struct.Struct("=IIQQ")
-ANSWER_ITEM = struct.Struct("=qQ")
-REGION = struct.Struct("=IIQ")
-
 INTERNAL_ERROR, BAD_PARAMETERS, MISSING, LEASED, TRANSFER_FAILED = -1, -600, -704, -706, -800
 SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1}
-
-
-class Nonsense(Exception):
-    """Vitrove said something that the protocol does not allow: nothing after it can be trusted."""
-
-
-class Leaving(Exception):
-    """Vitrove has closed its end."""
 
 
 class Region:
@@ -58,113 +43,6 @@ class Region:
         self.size = size
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
         self.registered = False
-
-
-def parse_items(payload):
-    """[(key, [(region, offset, bytes)])], range-checked but for the regions."""
-    try:
-        (count,) = COUNT.unpack_from(payload, 0)
-        at = COUNT.size
-        if count > MAX_ITEMS:
-            raise Nonsense("too many items")
-        items = []
-        for _ in range(count):
-            key_size, runs = ITEM.unpack_from(payload, at)
-            at += ITEM.size
-            if not 0 < key_size <= MAX_KEY or at + key_size + runs * RUN.size > len(payload):
-                raise Nonsense("an item that does not fit")
-            key = bytes(payload[at:at + key_size]).decode()
-            at += key_size
-            end = at + runs * RUN.size
-            items.append((key, [(region, offset, size) for region, _, offset, size
-                                in RUN.iter_unpack(payload[at:end])]))
-            at = end
-    except (struct.error, UnicodeDecodeError) as error:
-        raise Nonsense("a payload that ends too early") from error
-    if at != len(payload):
-        raise Nonsense("bytes after the last item")
-    return items
-
-
-class Turn:
-    """Who reads from the socket. Where nobody has the turn and there is something to read, a thread
-    that waits for it is woken. Python's own lock would wake one as soon as it is free, to fight for
-    the interpreter with the thread that is about to call Mooncake, and would have another thread
-    make each call, which makes Mooncake slower."""
-
-    def __init__(self, sock):
-        self.socket = sock
-        self.taken = threading.Lock()
-        self.more = select.epoll()
-        self.more.register(sock, 0)
-
-    def try_take(self):
-        if not self.taken.acquire(blocking=False):
-            return False
-        self.more.modify(self.socket, 0)
-        return True
-
-    def take(self):
-        while not self.try_take():
-            self.more.poll()
-
-    def give(self):
-        """In this order: a thread that is told and finds the turn taken is not told again."""
-        self.taken.release()
-        self.more.modify(self.socket, select.EPOLLIN | select.EPOLLONESHOT)
-
-
-class Link:
-    """The socket: whole frames in and out, one thread at a time in each direction."""
-
-    def __init__(self, sock):
-        self.socket = sock
-        self.turn = Turn(sock)
-        self.writing = threading.Lock()
-
-    def _read(self, count):
-        data = bytearray(count)
-        view = memoryview(data)
-        while view:
-            got = self.socket.recv_into(view)
-            if got == 0:
-                raise Leaving
-            view = view[got:]
-        return data
-
-    def _read_header(self):
-        """The header, and the descriptor that may come with its first byte."""
-        fds = array.array("i")
-        data, control, _, _ = self.socket.recvmsg(HEADER.size, socket.CMSG_SPACE(fds.itemsize),
-                                                  socket.MSG_CMSG_CLOEXEC)
-        for level, kind, value in control:
-            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-                fds.frombytes(value[:len(value) - len(value) % fds.itemsize])
-        if not data:
-            raise Leaving
-        if len(data) < HEADER.size:
-            data = data + bytes(self._read(HEADER.size - len(data)))
-        return data, fds[0] if fds else None
-
-    def read(self):
-        """(type, call, payload, descriptor); the caller has the turn."""
-        header, fd = self._read_header()
-        magic, version, kind, call, size, _ = HEADER.unpack(header)
-        if magic != MAGIC or version != VERSION or size > MAX_PAYLOAD:
-            raise Nonsense("a header of somebody else")
-        return kind, call, memoryview(self._read(size)), fd
-
-    def write(self, kind, call, payload):
-        frame = HEADER.pack(MAGIC, VERSION, kind, call, len(payload), 0) + payload
-        with self.writing:
-            self.socket.sendall(frame)
-
-    def answer(self, call, answers):
-        self.write(ANSWER, call, COUNT.pack(len(answers)) +
-                   b"".join(ANSWER_ITEM.pack(code, size) for code, size in answers))
-
-    def tell(self, kind, **words):
-        self.write(kind, 0, json.dumps(words).encode())
 
 
 def load_mooncake():
@@ -189,6 +67,7 @@ class Helper:
         self.link = link
         self.module, self.name = load_mooncake()
         self.store = self.module.MooncakeDistributedStore()
+        self.gathering = Gathering()
         self.regions = {}
         self.unanswered = []  # regions that wait for the set-up: (call, number)
         self.ready = False
@@ -210,7 +89,7 @@ class Helper:
             self.ready = True
             waiting, self.unanswered = self.unanswered, []
             for call, number in waiting:
-                self.link.answer(call, [(self._register(number), 0)])
+                self.link.answer((call, [(self._register(number), 0)]))
         self.link.tell(STATE, ok=True)
 
     def _connect(self, settings):
@@ -252,7 +131,7 @@ class Helper:
             region = Region(fd, size)
         except (OSError, ValueError, OverflowError):  # no memory, or no such size
             traceback.print_exc()
-            self.link.answer(call, [(INTERNAL_ERROR, 0)])
+            self.link.answer((call, [(INTERNAL_ERROR, 0)]))
             return
         finally:
             os.close(fd)
@@ -262,7 +141,7 @@ class Helper:
                 self.unanswered.append((call, number))
                 return
             code = self._register(number)
-        self.link.answer(call, [(code, 0)])
+        self.link.answer((call, [(code, 0)]))
 
     def _register(self, number):
         region = self.regions.get(number)
@@ -283,7 +162,7 @@ class Helper:
         # The mapping itself goes with the last reference to it; Vitrove asks for this when no call
         # names the region any more.
         del region
-        self.link.answer(call, [(0, 0)])
+        self.link.answer((call, [(0, 0)]))
 
     def addresses(self, runs):
         """Two lists, of addresses and of sizes; None when a run is outside its region."""
@@ -372,8 +251,7 @@ class Helper:
             answers.append((code, 0))
         return answers
 
-    def answers(self, kind, payload):
-        items = parse_items(payload)
+    def answers(self, kind, items):
         question = {PUT: self.put, GET: self.get, EXIST: self.exist, REMOVE: self.remove}[kind]
         try:
             # Before its set-up the client crashes on any question.
@@ -381,6 +259,16 @@ class Helper:
         except Exception:
             traceback.print_exc()
             return [(INTERNAL_ERROR, 0)] * len(items)
+
+    def answers_together(self, questions):
+        """Of gets, a list for each. Where something went wrong with the batch, each is asked for by
+        itself, since it may be the matter of one."""
+        if len(questions) > 1:
+            answers = self.answers(GET, [item for one in questions for item in one.items])
+            if not self.ready or all(code != INTERNAL_ERROR for code, _ in answers):
+                rest = iter(answers)
+                return [list(itertools.islice(rest, len(one.items))) for one in questions]
+        return [self.answers(GET, one.items) for one in questions]
 
     # --- threads ---
 
@@ -390,17 +278,40 @@ class Helper:
         while True:
             if not has_turn:
                 turn.take()
-            kind, call, payload = self.next_question()
-            turn.give()
-            answers = self.answers(kind, payload)
-            # Before the answer is out, lest the next question wakes another thread.
-            has_turn = turn.try_take()
-            self.link.answer(call, answers)
+            answer = self.next_question()
+            # Somebody has to look after those that wait for a call under way.
+            turn.give(at_once=bool(self.gathering.waiting))
+            has_turn = answer()
+
+    def answer_one(self, kind, call, payload):
+        """True when the turn was taken: before the answer is out, lest the next question wakes
+        another thread."""
+        answers = self.answers(kind, parse_items(payload))
+        has_turn = self.link.turn.try_take()
+        self.link.answer((call, answers))
+        return has_turn
+
+    def answer_gets(self, questions):
+        """And what gathers meanwhile."""
+        has_turn = False
+        while questions:
+            answers = self.answers_together(questions)
+            done, questions = questions, self.gathering.next()
+            if not questions:
+                has_turn = self.link.turn.try_take()
+            self.link.answer(*zip((question.call for question in done), answers))
+        return has_turn
 
     def next_question(self):
-        """Of the calls. All else is done here, in the order in which it came: a question may name a
-        region just mapped."""
+        """What answers it. All that is no call is done here, in the order in which it came: a
+        question may name a region just mapped."""
         while True:
+            patience = self.gathering.patience()
+            if patience is not None and not self.link.is_readable(patience):
+                late = self.gathering.take_over()
+                if late:
+                    return partial(self.answer_gets, late)
+                continue
             kind, call, payload, fd = self.link.read()
             if kind == MAP:
                 self.map(call, payload, fd)
@@ -412,8 +323,12 @@ class Helper:
             elif kind == SETUP:
                 threading.Thread(target=self.set_up, args=(json.loads(bytes(payload)),),
                                  daemon=True).start()
-            elif kind in (PUT, GET, EXIST, REMOVE):
-                return kind, call, payload
+            elif kind == GET:
+                begun = self.gathering.begin(Question(call, parse_items(payload)))
+                if begun:
+                    return partial(self.answer_gets, begun)
+            elif kind in (PUT, EXIST, REMOVE):
+                return partial(self.answer_one, kind, call, payload)
             else:
                 raise Nonsense("a frame of unknown type")
 
@@ -488,4 +403,5 @@ def main():
         worker.join()
 
 
-main()
+if __name__ == "__main__":
+    main()

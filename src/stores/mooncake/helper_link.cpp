@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -17,6 +18,17 @@ namespace vitrove::mooncake {
 namespace {
 
 constexpr std::size_t read_bytes = 64 * 1024;
+
+void add_one(const UniqueFd& event) {
+  const std::uint64_t one = 1;
+  // A full counter wakes as well.
+  [[maybe_unused]] const ssize_t written = ::write(event.get(), &one, sizeof one);
+}
+
+void take_all(const UniqueFd& event) {
+  std::uint64_t count = 0;
+  [[maybe_unused]] const ssize_t read = ::read(event.get(), &count, sizeof count);
+}
 
 // A descriptor rides on the first byte of its frame.
 ssize_t send_some(int socket, std::span<const std::byte> bytes, int fd) {
@@ -39,8 +51,11 @@ ssize_t send_some(int socket, std::span<const std::byte> bytes, int fd) {
 
 }  // namespace
 
-HelperLink::HelperLink() : wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!wake_) {
+HelperLink::HelperLink()
+    : wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      recall_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      gate_(::epoll_create1(EPOLL_CLOEXEC)) {
+  if (!wake_ || !recall_ || !gate_) {
     throw Error(ErrorCode::unavailable, "mooncake store: no descriptor for its helper",
                 errno_text(errno));
   }
@@ -52,12 +67,27 @@ void HelperLink::open(int socket) {
   waiting_.clear();
   received_.clear();
   filled_ = 0;
+  listen(EPOLL_CTL_ADD);
 }
 
 void HelperLink::close() {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  if (socket_ >= 0) listen(EPOLL_CTL_DEL);
   socket_ = -1;
   waiting_.clear();
+  if (reader_ == Reader::borrower) {
+    add_one(recall_);
+    returned_.wait(lock, [this] { return reader_ != Reader::borrower; });
+    take_all(recall_);
+  }
+  left_.reset();
+  look_ = false;
+}
+
+void HelperLink::listen(int operation) {
+  epoll_event event{};
+  event.events = (reader_ == Reader::borrower ? 0U : EPOLLIN) | (waiting_.empty() ? 0U : EPOLLOUT);
+  ::epoll_ctl(gate_.get(), operation, socket_, &event);
 }
 
 void HelperLink::send(wire::Type type, std::uint64_t call, const wire::Payload& payload, int fd) {
@@ -73,15 +103,12 @@ void HelperLink::send(wire::Type type, std::uint64_t call, const wire::Payload& 
     waiting_.reserve(waiting_.size() + 1);  // fails, if at all, before anything is sent
     if (waiting_.empty() && write(frame)) return;
     waiting_.push_back(std::move(frame));
+    listen(EPOLL_CTL_MOD);
   }
   wake();
 }
 
-void HelperLink::wake() {
-  const std::uint64_t one = 1;
-  // A full counter wakes as well.
-  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
-}
+void HelperLink::wake() { add_one(wake_); }
 
 bool HelperLink::write(Waiting& frame) const {
   while (frame.sent < frame.bytes.size()) {
@@ -100,28 +127,98 @@ void HelperLink::write_waiting() {
   std::size_t done = 0;
   while (done < waiting_.size() && write(waiting_[done])) ++done;
   waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(done));
+  if (socket_ >= 0) listen(EPOLL_CTL_MOD);
 }
 
 HelperLink::Events HelperLink::poll(int words, int timeout_ms) {
-  std::array<pollfd, 3> wanted{};
-  {
-    std::lock_guard lock(mutex_);
-    const bool full = !waiting_.empty();
-    wanted[0] = {socket_, static_cast<short>(POLLIN | (full ? POLLOUT : 0)), 0};
-  }
-  wanted[1] = {words, POLLIN, 0};
-  wanted[2] = {wake_.get(), POLLIN, 0};
+  std::array<pollfd, 3> wanted{
+      {{gate_.get(), POLLIN, 0}, {words, POLLIN, 0}, {wake_.get(), POLLIN, 0}}};
   if (::poll(wanted.data(), wanted.size(), timeout_ms) <= 0) return {};
-  if (wanted[2].revents != 0) {
-    std::uint64_t count = 0;
-    [[maybe_unused]] const ssize_t read = ::read(wake_.get(), &count, sizeof count);
+  if (wanted[2].revents != 0) take_all(wake_);
+  const std::uint32_t heard = wanted[0].revents != 0 ? heard_on_socket() : 0;
+  if ((heard & EPOLLOUT) != 0) write_waiting();
+  Events events;
+  events.words = (wanted[1].revents & (POLLIN | POLLHUP | POLLERR)) != 0;
+  std::unique_lock lock(mutex_);
+  if ((heard & (EPOLLHUP | EPOLLERR)) != 0) {  // the borrower hears it as well, and comes back
+    returned_.wait(lock, [this] { return reader_ != Reader::borrower; });
   }
-  if ((wanted[0].revents & POLLOUT) != 0) write_waiting();
-  constexpr int heard = POLLIN | POLLHUP | POLLERR;
-  return {(wanted[0].revents & heard) != 0, (wanted[1].revents & heard) != 0};
+  events.socket = std::exchange(look_, false) || (heard & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0;
+  return events;
+}
+
+std::uint32_t HelperLink::heard_on_socket() {
+  epoll_event event{};
+  return ::epoll_wait(gate_.get(), &event, 1, 0) == 1 ? event.events : 0U;
+}
+
+HelperLink::Turn HelperLink::take_turn() {
+  std::lock_guard lock(mutex_);
+  if (reader_ != Reader::nobody) return Turn(nullptr);
+  reader_ = Reader::supervisor;
+  return Turn(this);
+}
+
+HelperLink::Turn::~Turn() {
+  if (link_ == nullptr) return;
+  std::lock_guard lock(link_->mutex_);
+  link_->reader_ = Reader::nobody;
 }
 
 HelperLink::Read HelperLink::read(Frame& frame) {
+  {
+    std::lock_guard lock(mutex_);
+    if (left_) {
+      frame = *std::exchange(left_, std::nullopt);
+      return Read::frame;
+    }
+  }
+  return read_from(socket_, frame);
+}
+
+HelperLink::Loan HelperLink::borrow() {
+  std::lock_guard lock(mutex_);
+  if (socket_ < 0 || reader_ != Reader::nobody || left_) return Loan(nullptr);
+  reader_ = Reader::borrower;
+  lent_socket_ = socket_;
+  listen(EPOLL_CTL_MOD);
+  return Loan(this);
+}
+
+HelperLink::Loan::~Loan() {
+  if (link_ == nullptr) return;
+  std::lock_guard lock(link_->mutex_);
+  link_->reader_ = Reader::nobody;
+  link_->returned_.notify_all();
+  if (link_->socket_ < 0) return;
+  link_->listen(EPOLL_CTL_MOD);
+  if (!link_->left_ && link_->filled_ == 0) return;
+  link_->look_ = true;
+  link_->wake();
+}
+
+HelperLink::Read HelperLink::Loan::wait_for(Frame& frame) {
+  for (;;) {
+    const Read read = read_on(frame);
+    if (read != Read::nothing) return read;
+    std::array<pollfd, 2> wanted{
+        {{link_->lent_socket_, POLLIN, 0}, {link_->recall_.get(), POLLIN, 0}}};
+    if (::poll(wanted.data(), wanted.size(), -1) > 0 && wanted[1].revents != 0) {
+      return Read::nothing;
+    }
+  }
+}
+
+HelperLink::Read HelperLink::Loan::read_on(Frame& frame) {
+  return link_->read_from(link_->lent_socket_, frame);
+}
+
+void HelperLink::Loan::leave(Frame frame) {
+  std::lock_guard lock(link_->mutex_);
+  if (link_->socket_ >= 0) link_->left_ = std::move(frame);
+}
+
+HelperLink::Read HelperLink::read_from(int socket, Frame& frame) {
   const auto missing = [this](std::size_t wanted) { return filled_ < wanted; };
   for (;;) {
     if (!missing(wire::header_bytes)) {
@@ -139,7 +236,7 @@ HelperLink::Read HelperLink::read(Frame& frame) {
       }
     }
     if (received_.size() < filled_ + read_bytes) received_.resize(filled_ + read_bytes);
-    const ssize_t got = ::recv(socket_, received_.data() + filled_, read_bytes, MSG_DONTWAIT);
+    const ssize_t got = ::recv(socket, received_.data() + filled_, read_bytes, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Read::nothing;
     if (got <= 0) return Read::closed;

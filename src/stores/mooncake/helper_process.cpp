@@ -103,6 +103,8 @@ CallResult HelperProcess::ask(Question question, const StoreContext& context) {
   terms.block = std::move(question.block);
   const std::uint64_t call = begin(std::move(terms), question.type, payload);
   lock.unlock();
+  // Who may leave has to hear more than an answer: his deadline, and that he is to leave.
+  if (!question.may_leave) read_answers(call);
   return calls_.wait(call);
 }
 
@@ -271,8 +273,9 @@ void HelperProcess::look_at_clock(Run& run) {
   if (now >= run.patience) {
     run.ended = std::string(run.asked ? "its set-up" : "loading Mooncake") + " took longer than " +
                 in_words(options_.start_time);
+    if (run.asked) run.ended += ": does the master hang?";
   } else if (const auto hung = calls_.first_given_up(); hung && now >= *hung) {
-    run.ended = "it did not answer in time";
+    run.ended = "it did not answer in time: does the master hang, or a client that lends memory?";
   }
 }
 

@@ -113,6 +113,8 @@ class HelperProcess {
     std::string ended;  // why it has to end
   };
 
+  void read_answers(std::uint64_t call) noexcept;
+  bool take_answer(const HelperLink::Frame& frame) noexcept;
   std::uint64_t begin(CallTable::Terms terms, wire::Type type, const wire::Payload& payload);
   void supervise() noexcept;
   void run_once(Run& run);

@@ -38,6 +38,8 @@ bool flag_of(const nlohmann::json& json, const char* name) {
 void HelperProcess::read_frames(Run& run) {
   HelperLink::Frame frame;
   run.has_more = false;
+  const HelperLink::Turn turn = link_.take_turn();
+  if (!turn) return;
   for (int frames = 0; run.ended.empty(); ++frames) {
     if (frames == frames_a_turn) {
       run.has_more = true;  // perhaps read already, so that poll() tells nothing of it
@@ -56,6 +58,40 @@ void HelperProcess::read_frames(Run& run) {
         run.ended = "it does not keep to the protocol";
         return;
     }
+  }
+}
+
+// By a caller: until his own answer is there, and what came with it. Whatever is more than an
+// answer is the supervisor's affair, and so are the helper's end and a want of memory.
+void HelperProcess::read_answers(std::uint64_t call) noexcept {
+  HelperLink::Loan loan = link_.borrow();
+  HelperLink::Frame frame;
+  bool is_there = loan && calls_.is_done(call);
+  while (loan) {
+    try {
+      const auto read = is_there ? loan.read_on(frame) : loan.wait_for(frame);
+      if (read != HelperLink::Read::frame) return;
+    } catch (const std::exception&) {
+      return;
+    }
+    if (!take_answer(frame)) {
+      loan.leave(std::move(frame));
+      return;
+    }
+    is_there = is_there || frame.header.call == call;
+  }
+}
+
+bool HelperProcess::take_answer(const HelperLink::Frame& frame) noexcept {
+  if (frame.header.type != wire::Type::answer || (frame.header.call & region_call) != 0) {
+    return false;
+  }
+  try {
+    auto answers = wire::decode_answers(frame.payload);
+    if (!answers || std::ranges::any_of(*answers, is_rpc_failure)) return false;
+    return calls_.answer(frame.header.call, *std::move(answers));
+  } catch (const std::exception&) {
+    return false;
   }
 }
 

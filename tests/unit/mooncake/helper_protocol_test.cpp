@@ -1,8 +1,11 @@
 // The helpers' side of the protocol, that of the library and that of the wheel: it answers nothing
 // but what is asked properly, touches no memory outside its regions, and leaves when it is told
 // nonsense or nothing any more.
+#include <fstream>
+
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/socket.h>
 
 #include "stores/mooncake/child_process.h"
 #include "stores/mooncake/helper_command.h"
@@ -225,6 +228,47 @@ TEST_F(WheelProtocol, AsksMooncakeTwoThingsAtTheSameTime) {
       EXPECT_EQ(answers->front().code, 1);
     }
   }
+}
+
+// While a get hangs in Mooncake's client, others are made without it, and in one call.
+TEST_F(WheelProtocol, GetsOfSeveralCallersGoTogetherAndPastOneThatHangs) {
+  set_up();
+  for (const char* key : {"a", "b", "c"}) {
+    ASSERT_EQ(ask(Type::put, {{key, {{0, 0, 100}}}}), std::vector<std::int64_t>{0});
+  }
+  wire::Payload frames;  // sent in one piece: whoever reads the first one sees them all
+  std::uint64_t call = 31;
+  for (const char* key : {"gate", "a", "b", "c"}) {
+    const auto items = wire::encode(std::vector<wire::Item>{{key, {{0, call * 100, 100}}}});
+    const auto header = wire::encode({Type::get, call++, static_cast<std::uint32_t>(items.size())});
+    frames.insert(frames.end(), header.begin(), header.end());
+    frames.insert(frames.end(), items.begin(), items.end());
+  }
+  ASSERT_EQ(::send(child_.socket(), frames.data(), frames.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(frames.size()));
+  for (const std::uint64_t expected : {32, 33, 34}) {
+    const auto frame = next();
+    ASSERT_EQ(frame.header.call, expected);
+    const auto answers = wire::decode_answers(frame.payload);
+    ASSERT_TRUE(answers && answers->size() == 1);
+    EXPECT_EQ(answers->front().code, 100);
+  }
+  EXPECT_EQ(fact("together"), "3");
+  std::ofstream(cluster_.directory() / "open").flush();
+  EXPECT_EQ(next().header.call, 31u);
+}
+
+TEST_F(WheelProtocol, SaysThatMasterAndClientAreOfDifferentVersions) {
+  std::ofstream(cluster_.directory() / "setup-code") << -300;
+  const std::string settings = helper_settings(cluster_.options());
+  const auto bytes = std::as_bytes(std::span(settings));
+  link_.send(Type::setup, 0, {bytes.begin(), bytes.end()});
+  const auto frame = next();
+  ASSERT_EQ(frame.header.type, Type::state);
+  const std::string words(reinterpret_cast<const char*>(frame.payload.data()),
+                          frame.payload.size());
+  EXPECT_NE(words.find("\"ok\": false"), words.npos) << words;
+  EXPECT_NE(words.find("master and client are of different versions"), words.npos) << words;
 }
 
 struct NonsenseCase {

@@ -11,10 +11,12 @@ using testing::Fault;
 using testing::FaultyStore;
 using testing::StoreOp;
 
-// A store whose state the test sets, and whose health() can hang.
+// A store whose state the test sets, whose health() can hang, and whose calls can fail.
 class MoodyStore final : public EmbeddingStore {
  public:
   std::atomic<StoreState> state{StoreState::ready};
+  std::atomic<StoreStatus> reads{StoreStatus::absent};
+  std::atomic<StoreStatus> puts{StoreStatus::ok};
   mutable Gate gate;
 
   std::string_view name() const override { return "moody"; }
@@ -37,11 +39,11 @@ class MoodyStore final : public EmbeddingStore {
   std::vector<StoreResult> batch_put_from_multi_buffers(std::span<const EmbeddingKey> keys,
                                                         std::span<const ConstBufferList>, PutMode,
                                                         const StoreContext&) override {
-    return std::vector<StoreResult>(keys.size());
+    return std::vector<StoreResult>(keys.size(), {puts});
   }
   std::vector<StoreResult> batch_is_exist(std::span<const EmbeddingKey> keys,
                                           const StoreContext&) override {
-    return std::vector<StoreResult>(keys.size(), {StoreStatus::absent});
+    return std::vector<StoreResult>(keys.size(), {reads});
   }
 };
 
@@ -263,6 +265,33 @@ TEST(StatusRoutes, StatsTellHowEachStoreReallyIs) {
   store->state = StoreState::ready;
   server.get("/health");
   EXPECT_EQ(server.get("/stats").parsed().at("stores")[0].at("state"), "ready");
+}
+
+// B50: what an operator reads of a store that is well by its own account, while its calls fail.
+TEST(StatusRoutes, StatsSayFirstThatAStoreIsPausedAndWhatToDo) {
+  const auto store = std::make_shared<MoodyStore>();
+  TestServer server(small_config(), {store});
+  std::uint32_t seed = 0;
+  const auto words_once = [&](const char* breaker) {
+    const bool is_open = eventually([&] {
+      server.encode({png_url(seed++)});
+      return server.get("/stats").parsed().at("stores")[0].at(breaker).get<bool>();
+    });
+    EXPECT_TRUE(is_open) << breaker;
+    return server.get("/stats").parsed().at("stores")[0].at("detail").get<std::string>();
+  };
+  constexpr std::string_view rest =
+      " fail or do not come back; tried again every few seconds. `vitrove doctor URL` says what is "
+      "wrong. By itself: redis://secret@10.0.0.1";
+  store->puts = StoreStatus::no_space;
+  EXPECT_EQ(words_once("put_breaker_open"), "paused, since its puts" + std::string(rest));
+  store->reads = StoreStatus::timeout;
+  const std::string both = words_once("breaker_open");
+  EXPECT_TRUE(both.starts_with("paused, since its reads")) << both;
+  EXPECT_TRUE(both.ends_with(rest)) << both;
+  server.get("/health");
+  EXPECT_EQ(server.get("/stats").parsed().at("stores")[0].at("state"), "down");
+  EXPECT_EQ(server.get("/status.json").body().find("10.0.0.1"), std::string::npos);
 }
 
 TEST(StatusRoutes, StatsAnswerWhileAStoreDoesNot) {

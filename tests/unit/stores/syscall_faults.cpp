@@ -12,6 +12,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "unit/stores/moved_bytes.h"
+
 namespace vitrove::testing {
 namespace {
 
@@ -85,15 +87,18 @@ int ScopedFault::hits() const {
 }  // namespace vitrove::testing
 
 using vitrove::testing::call_or_fail;
+using vitrove::testing::note_moved;
 using vitrove::testing::Syscall;
 
 extern "C" {
 
 ssize_t preadv(int fd, const iovec* vector, int count, off_t offset) {
-  return call_or_fail(Syscall::preadv, SYS_preadv, fd, vector, count, offset, 0L);
+  const ssize_t moved = call_or_fail(Syscall::preadv, SYS_preadv, fd, vector, count, offset, 0L);
+  return note_moved({vector, static_cast<std::size_t>(count)}, moved);
 }
 ssize_t pwritev(int fd, const iovec* vector, int count, off_t offset) {
-  return call_or_fail(Syscall::pwritev, SYS_pwritev, fd, vector, count, offset, 0L);
+  const ssize_t moved = call_or_fail(Syscall::pwritev, SYS_pwritev, fd, vector, count, offset, 0L);
+  return note_moved({vector, static_cast<std::size_t>(count)}, moved);
 }
 int ftruncate(int fd, off_t size) noexcept {
   return static_cast<int>(call_or_fail(Syscall::ftruncate, SYS_ftruncate, fd, size));
