@@ -32,7 +32,7 @@ void reject(CacheCore& core, Tier& tier, const EmbeddingKey& key, Reject reason)
   tier.mark_bad(key, Tier::Bad::not_believed);
 }
 
-bool is_readable(Tier& tier, const WantedValue& wanted) {
+bool may_read(Tier& tier, const WantedValue& wanted) {
   std::optional<Digest256> model;
   if (wanted.expected) model = wanted.expected->model_fingerprint;
   return !tier.is_avoided(wanted.key) && !tier.deletions().cover(wanted.key, model);
@@ -73,7 +73,7 @@ void StoreLoader::load(std::span<LoadItem> items, LookupBudget& budget,
     for (std::size_t i = 0; i < items.size(); ++i) {
       const LoadItem& item = items[i];
       if (item.found || item.first_tier > number) continue;
-      if (is_readable(*read.tier, item.wanted)) tour.asked.push_back(i);
+      if (may_read(*read.tier, item.wanted)) tour.asked.push_back(i);
     }
     if (tour.asked.empty()) continue;
     const auto admission = read.tier->admit(Tier::Direction::reads);

@@ -122,6 +122,8 @@ class LateDelete : public ::testing::Test {
   // It acts now; the pool is emptied, so that the store has to answer.
   void expect_generation_outlives_it(int generation) {
     EXPECT_EQ(generation_of(controller_.peek(item_.key())), generation);
+    // A put that did not wait for the delete would come before it.
+    std::this_thread::sleep_for(50ms);
     store_->heal();
     settle(controller_);
     EXPECT_EQ(stored(), generation);

@@ -89,6 +89,7 @@ TEST(Arena, HugePagesAreUsedOrTheReasonIsGiven) {
 }
 
 TEST(Arena, PinnedMemoryIsLockedOrTheReasonIsGiven) {
+  const bool shown = locks_are_shown();
   const Arena arena({.bytes = 64 * 1024, .pin_memory = true});
   ASSERT_EQ(arena.bytes().size(), 64u * 1024);
   if (!arena.warnings().empty()) {
@@ -96,7 +97,7 @@ TEST(Arena, PinnedMemoryIsLockedOrTheReasonIsGiven) {
     return;
   }
   const std::string mapping = mapping_of(arena.bytes().data());
-  if (locks_are_shown()) EXPECT_TRUE(has_flag(mapping, "lo")) << mapping;
+  EXPECT_EQ(has_flag(mapping, "lo"), shown) << mapping;
 }
 
 // In a process of its own, without privileges and without a right to lock anything.
