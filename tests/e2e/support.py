@@ -34,6 +34,8 @@ SAMPLE_MODEL = ROOT / "build" / "sample" / "model"
 TINY_VIT = ROOT / "build" / "sample" / "tiny-vit"
 PICTURES = ROOT / "build" / "sample" / "pictures"
 STUB = "stub:dim=64,tokens=16,seed=1"
+# For a server that is to find what is there, on a machine however busy.
+PATIENT = ("--store-timeout", "30s")
 
 
 def seconds(value):

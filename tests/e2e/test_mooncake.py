@@ -9,7 +9,7 @@ import pytest
 import support
 from clips import SAMPLES
 from mooncake import Cluster, alive, helper_pid, store_of, wait_ready
-from support import (BY_SIZE, STUB, data_url, png_url, run_cli, small_url, wait_for_puts,
+from support import (BY_SIZE, PATIENT, STUB, data_url, png_url, run_cli, small_url, wait_for_puts,
                      wait_until)
 
 GLOBAL_CACHE = "--enable-mm-global-cache"
@@ -51,7 +51,7 @@ def put(server, urls):
 
 
 def test_two_servers_share_embeddings_through_a_flag_and_a_file_alone(start, shared_cluster):
-    a, b = (start_on(start, shared_cluster) for _ in range(2))
+    a, b = (start_on(start, shared_cluster, *PATIENT) for _ in range(2))
     wait_ready(a)
     wait_ready(b)
     urls = pictures(100, 5)
@@ -72,7 +72,7 @@ def test_a_cold_server_is_served_from_the_cluster_though_its_pool_is_off(start, 
     wait_ready(a)
     urls = pictures(120, 4)
     put(a, urls)
-    b = start_on(start, shared_cluster, "--pool-size", "0")
+    b = start_on(start, shared_cluster, "--pool-size", "0", *PATIENT)
     wait_ready(b)
     assert b.sources(urls) == ["store"] * 4
     assert b.sources([*urls[:1], png_url(119)]) == ["store", "encoded"]
@@ -83,12 +83,12 @@ def test_hit_and_miss_answer_alike(start, shared_cluster, modality):
     """B28: in every field but the source, also from a second server."""
     url = data_url(SAMPLES[modality])
     store = shared_cluster.url(prefix=f"{modality}/")
-    first = start(encoder=CLIPS_BY_SIZE, store=store)
+    first = start(*PATIENT, encoder=CLIPS_BY_SIZE, store=store)
     wait_ready(first)
     replies = [first.embeddings([url], modality=modality) for _ in range(2)]
     wait_until(lambda: store_of(first)["put"]["ok"] > 0, 60, "the put to land")
     wait_for_puts(first)
-    second = start(encoder=CLIPS_BY_SIZE, store=store)
+    second = start(*PATIENT, encoder=CLIPS_BY_SIZE, store=store)
     wait_ready(second)
     replies.append(second.embeddings([url], modality=modality))
     items = [reply.metadata["items"][0] for reply in replies]
@@ -154,7 +154,7 @@ def test_a_master_may_come_late_die_and_come_back(start, cluster):
     cluster.start()
     wait_ready(a)
     put_again(a, 170)
-    b = start_on(start, cluster)
+    b = start_on(start, cluster, *PATIENT)
     wait_ready(b)
     seed = put_again(a, 190)
     assert b.sources([png_url(seed)]) == ["store"]

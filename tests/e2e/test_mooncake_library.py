@@ -6,7 +6,7 @@ import socket
 
 import pytest
 from mooncake import helper_pid, store_of, wait_ready
-from support import BUILD, png_url, run_cli
+from support import BUILD, PATIENT, png_url, run_cli
 from test_mooncake import pictures, put
 
 LIBRARY = BUILD / "test-plugins" / "libfake_mooncake.so"
@@ -24,7 +24,7 @@ def url(tmp_path):
 
 
 def test_servers_share_through_it_and_say_so(start, url):
-    a, b = (start(store=url, env=ENVIRONMENT) for _ in range(2))
+    a, b = (start(*PATIENT, store=url, env=ENVIRONMENT) for _ in range(2))
     for server in (a, b):
         wait_ready(server)
         assert NAMED in store_of(server)["detail"]

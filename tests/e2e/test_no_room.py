@@ -4,7 +4,7 @@ stored, whatever the store is. (With a pool that pins have filled: tests/unit/ca
 import pytest
 from mooncake import Cluster, wait_ready
 from redis_server import RedisServer
-from support import BY_SIZE, file_store, patches_url, small_url, wait_for_puts
+from support import BY_SIZE, PATIENT, file_store, patches_url, small_url, wait_for_puts
 
 STORED = [patches_url(seed, 32, 32) for seed in range(3)]  # 4 MiB of rows
 
@@ -33,7 +33,7 @@ def test_stored_values_are_served_though_the_pool_has_no_room(start, store):
     golden = [first.embeddings([picture]).raw for picture in STORED]
     small = first.embeddings([small_url(9)]).raw
     wait_for_puts(first)
-    server = start("--pool-size", "2MiB", encoder=BY_SIZE, store=url)
+    server = start("--pool-size", "2MiB", *PATIENT, encoder=BY_SIZE, store=url)
     wait_for_store(server)
     for _ in range(2):
         for picture, raw in zip(STORED, golden):

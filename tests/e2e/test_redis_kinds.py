@@ -8,7 +8,7 @@ import signal
 import network
 import pytest
 from redis_server import RedisCluster, RedisServer, make_certificates
-from support import ROOT, png_url, run_cli, seconds, wait_for_puts, wait_until
+from support import PATIENT, ROOT, png_url, run_cli, seconds, wait_for_puts, wait_until
 from test_redis import SEEDS, Load, golden, hits_come, start_redis, url_of  # noqa: F401 (fixtures)
 
 PASSWORD = "p@ss:w/rd#1"
@@ -181,7 +181,7 @@ def test_a_user_needs_the_documented_rights_and_no_others(start, tmp_path, is_cl
         url = f"{scheme}://vitrove:secret@127.0.0.1:{servers[0].port}"
         said = run_cli("doctor", url, "--pool-size", "16MiB")
         assert "put, get and remove work; claims work" in said.stdout, said.stdout
-        a, b = start(store=url), start(store=url)
+        a, b = (start(*PATIENT, store=url) for _ in range(2))
         key = a.encode_ok([png_url(seed) for seed in range(12)])["items"][0]["key"]
         wait_for_puts(a)
         assert set(b.sources([png_url(seed) for seed in range(12)])) == {"store"}
