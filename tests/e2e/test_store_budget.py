@@ -145,6 +145,7 @@ def test_what_is_said_of_an_engine_that_is_stopped_is_true_and_says_what_to_do(s
     assert "`vitrove doctor URL` says what is wrong" in words
     assert store_of(server)["state"] == "down"
     assert "mooncake keeps failing" in server.log and "vitrove doctor with its URL" in server.log
-    said = run_cli("doctor", *engine.urls, "--pool-size", "16MiB")
+    impatient = engine.cluster.url(hang_timeout="500ms", start_timeout="1s")
+    said = run_cli("doctor", impatient, "--pool-size", "16MiB")
     assert said.returncode == 1
     assert "does not answer" in said.stdout or "hang" in said.stdout, said.stdout
