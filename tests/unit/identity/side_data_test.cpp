@@ -109,8 +109,8 @@ TEST(SideData, RecordsOfAnotherLengthThanTheirTypeAreRefused) {
   const struct {
     int type;
     int length;
-  } odd[] = {{1, 0}, {1, 8},  {1, 16}, {2, 0},  {2, 7}, {2, 9},
-             {3, 0}, {3, 16}, {4, 0},  {4, 31}, {4, 33}, {5, 0}, {5, 8}, {5, 24}};
+  } odd[] = {{1, 0},  {1, 8}, {1, 16}, {2, 0},  {2, 7}, {2, 9}, {3, 0},
+             {3, 16}, {4, 0}, {4, 31}, {4, 33}, {5, 0}, {5, 8}, {5, 24}};
   for (const auto& [type, length] : odd) {
     auto record = bytes({type, 0, 0, 0, length, 0, 0, 0});
     record.resize(record.size() + static_cast<std::size_t>(length));
@@ -131,8 +131,7 @@ TEST(SideData, UnknownRecordsAreRefusedUnlessMarkedOptional) {
 
 TEST(SideData, AnyCutIsRefusedUnlessItFallsBetweenRecords) {
   const auto whole = everything().encode();
-  const std::size_t record_ends[] = {0, 20, 20 + 40, 20 + 40 + 16, 20 + 40 + 16 + 40,
-                                     whole.size()};
+  const std::size_t record_ends[] = {0, 20, 20 + 40, 20 + 40 + 16, 20 + 40 + 16 + 40, whole.size()};
   for (std::size_t length = 0; length <= whole.size(); ++length) {
     const bool between =
         std::find(std::begin(record_ends), std::end(record_ends), length) != std::end(record_ends);
