@@ -107,7 +107,7 @@ run_tests() {
   setup sample
   setup tests
   build release
-  [ "$all" = no ] || setup check
+  [ "$all" = no ] || { setup check; setup real; }
   local args=(--build build/release --set-up-seconds "$SECONDS")
   [ "$all" = no ] || args+=(--all)
   # Counts every test of every kind and closes with the one line "N passed, N failed".

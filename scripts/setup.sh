@@ -4,6 +4,7 @@
 #   scripts/setup.sh build    compilers and libraries (apt-packages.txt), and ONNX Runtime
 #   scripts/setup.sh sample   Python environment, Mooncake, sample model, tiny test model, pictures, trace
 #   scripts/setup.sh tests    what the tests need on top: promtool
+#   scripts/setup.sh real     files of other projects, for `./run test --all`
 #   scripts/setup.sh check    what linting and fuzzing need on top (apt-packages-check.txt)
 #   scripts/setup.sh all      all of these
 #   scripts/setup.sh bench    the other side of `./run bench controller` (apt-packages-bench.txt, SGLang)
@@ -113,6 +114,11 @@ setup_tests() {
     "$SCRIPTS/fetch_promtool.sh"
 }
 
+setup_real() {
+    setup_sample
+    "$VENV/bin/python" "$SCRIPTS/fetch_real_files.py"
+}
+
 setup_check() {
     local packages
     mapfile -t packages < <(packages_in "$SCRIPTS/apt-packages-check.txt")
@@ -131,12 +137,14 @@ case "${1:-}" in
     build) setup_build ;;
     sample) setup_sample ;;
     tests) setup_tests ;;
+    real) setup_real ;;
     check) setup_check ;;
     bench) setup_bench ;;
     all)
         setup_build
         setup_sample
         setup_tests
+        setup_real
         setup_check
         ;;
     -h | --help) usage ;;

@@ -19,11 +19,20 @@ namespace vitrove {
 
 constexpr std::size_t max_side_bytes = 64 * 1024;
 
+// How long a sound is, and how much of it, from its start, the rows are of: a model that listens to
+// 30 seconds hears no more of an hour.
+struct SoundLength {
+  double seconds = 0;
+  double seconds_used = 0;
+  bool operator==(const SoundLength&) const = default;
+};
+
 struct SideData {
   std::optional<Grid> grid;
   std::vector<double> timestamps;  // seconds, one per temporal grid step; empty = none
   std::optional<double> seconds_per_grid;
   std::optional<EmbeddingKey> alias_target;  // only in values of kind alias
+  std::optional<SoundLength> sound;
 
   bool operator==(const SideData&) const = default;
 

@@ -267,7 +267,8 @@ void add_server_options(CLI::App& app, ServerConfig& config) {
       ->capture_default_str()
       ->check(CLI::Range(0U, 4096U))
       ->group(group);
-  app.add_option("--io-threads", config.io_threads, "threads that do nothing but HTTP")
+  app.add_option("--io-threads", config.io_threads,
+                 "threads that do HTTP and read the JSON of requests")
       ->capture_default_str()
       ->check(CLI::Range(1U, 64U))
       ->group(group);

@@ -187,10 +187,16 @@ nlohmann::json describe_item(const EmbeddingKey& key, const ValueHeader& header,
                       {"grid", nullptr},
                       {"timestamps", nullptr},
                       {"seconds_per_grid", nullptr},
+                      {"seconds", nullptr},
+                      {"seconds_used", nullptr},
                       {"encode_ms", static_cast<double>(header.encode_cost_us) / 1000.0}};
   if (side.grid) item["grid"] = {side.grid->t, side.grid->h, side.grid->w};
   if (!side.timestamps.empty()) item["timestamps"] = side.timestamps;
   if (side.seconds_per_grid) item["seconds_per_grid"] = *side.seconds_per_grid;
+  if (side.sound) {
+    item["seconds"] = side.sound->seconds;
+    item["seconds_used"] = side.sound->seconds_used;
+  }
   return item;
 }
 

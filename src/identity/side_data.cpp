@@ -15,11 +15,13 @@ constexpr std::uint16_t grid_record = 1;
 constexpr std::uint16_t timestamps_record = 2;
 constexpr std::uint16_t seconds_per_grid_record = 3;
 constexpr std::uint16_t alias_target_record = 4;
+constexpr std::uint16_t sound_record = 5;
 constexpr std::uint16_t optional_bit = 0x8000;
 
 constexpr std::size_t record_head_size = 8;
 constexpr std::size_t grid_size = 12;
 constexpr std::size_t number_size = 8;
+constexpr std::size_t sound_size = 2 * number_size;
 constexpr std::size_t digest_size = sizeof(Digest256::bytes);
 
 class Writer {
@@ -53,7 +55,9 @@ bool is_finite(const SideData& data) {
   for (const double time : data.timestamps) {
     if (!std::isfinite(time)) return false;
   }
-  return std::isfinite(data.seconds_per_grid.value_or(0));
+  const SoundLength sound = data.sound.value_or(SoundLength{});
+  return std::isfinite(data.seconds_per_grid.value_or(0)) && std::isfinite(sound.seconds) &&
+         std::isfinite(sound.seconds_used);
 }
 
 std::optional<double> read_finite(const std::byte* at) {
@@ -93,6 +97,15 @@ bool read_alias_target(std::span<const std::byte> body, SideData& out) {
   return true;
 }
 
+bool read_sound(std::span<const std::byte> body, SideData& out) {
+  if (body.size() != sound_size) return false;
+  const auto seconds = read_finite(body.data());
+  const auto used = read_finite(body.data() + number_size);
+  if (!seconds || !used) return false;
+  out.sound = SoundLength{*seconds, *used};
+  return true;
+}
+
 bool read_record(std::uint16_t type, std::span<const std::byte> body, SideData& out) {
   switch (type) {
     case grid_record:
@@ -103,6 +116,8 @@ bool read_record(std::uint16_t type, std::span<const std::byte> body, SideData& 
       return read_seconds_per_grid(body, out);
     case alias_target_record:
       return read_alias_target(body, out);
+    case sound_record:
+      return read_sound(body, out);
     default:
       return (type & optional_bit) != 0;
   }
@@ -116,6 +131,7 @@ std::size_t SideData::encoded_size() const {
   if (!timestamps.empty()) size += record_head_size + timestamps.size() * number_size;
   if (seconds_per_grid) size += record_head_size + number_size;
   if (alias_target) size += record_head_size + digest_size;
+  if (sound) size += record_head_size + sound_size;
   return size;
 }
 
@@ -145,6 +161,11 @@ std::vector<std::byte> SideData::encode() const {
   if (alias_target) {
     writer.record(alias_target_record, digest_size);
     writer.digest(alias_target->digest);
+  }
+  if (sound) {
+    writer.record(sound_record, sound_size);
+    writer.real(sound->seconds);
+    writer.real(sound->seconds_used);
   }
   return writer.take();
 }

@@ -101,7 +101,8 @@ class RunLengths {
   }
 
   void put(unsigned color) {
-    if (x_ >= image_.width || y_ >= image_.height) return;  // some writers pad their rows
+    if (y_ >= image_.height) throw_damaged(MediaFormat::bmp, "more rows than it has");
+    if (x_ >= image_.width) return;  // some writers pad their rows
     put_color(header_, color, row_at(image_, header_, y_) + 3 * x_);
     ++x_;
   }

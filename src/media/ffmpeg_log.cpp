@@ -15,9 +15,10 @@ namespace vitrove {
 namespace {
 
 // What cameras and editors write that is wrong and does no harm: bookkeeping of references that are
-// gone already, and notes beside the picture.
-constexpr std::array<std::string_view, 5> harmless{"mmco:", "SEI type", "unknown SEI",
-                                                   "Unknown SEI", "Truncated VUI"};
+// gone already, and notes beside the picture. And what is not wrong: a packet of Vorbis may end
+// wherever it likes, the rest of it is zeros.
+constexpr std::array<std::string_view, 6> harmless{
+    "mmco:", "SEI type", "unknown SEI", "Unknown SEI", "Truncated VUI", "Overread %d bits"};
 
 bool is_harmless(std::string_view line) {
   return std::ranges::any_of(harmless,

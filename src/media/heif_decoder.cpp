@@ -46,17 +46,31 @@ class HeifReader {
   std::uint32_t height() const { return side(heif_.image_handle_get_height(handle_.get())); }
   bool has_alpha() const { return heif_.image_handle_has_alpha_channel(handle_.get()) != 0; }
 
-  void read_pixels(RgbImage& to) {
+  // Where the file names the turn before the size, some libheif tell the sides as they lie in the
+  // file (cameras write it so); the picture itself is upright.
+  void decode() {
     HeifImage* image = nullptr;
     check(heif_.decode_image(handle_.get(), &image, colorspace_rgb,
                              has_alpha() ? interleaved_rgba : interleaved_rgb, nullptr));
     image_.reset(image);
+    const std::uint32_t wide = decoded_width();
+    const std::uint32_t high = decoded_height();
+    if ((wide == width() && high == height()) || (wide == height() && high == width())) return;
+    throw_damaged(format_, "the picture is not of the size that the header says");
+  }
+
+  std::uint32_t decoded_width() const {
+    return side(heif_.image_get_width(image_.get(), channel_interleaved));
+  }
+  std::uint32_t decoded_height() const {
+    return side(heif_.image_get_height(image_.get(), channel_interleaved));
+  }
+
+  void copy_pixels(RgbImage& to) const {
     int stride = 0;
-    const std::uint8_t* row = heif_.image_get_plane_readonly(image, channel_interleaved, &stride);
-    if (row == nullptr || side(heif_.image_get_width(image, channel_interleaved)) != to.width ||
-        side(heif_.image_get_height(image, channel_interleaved)) != to.height) {
-      throw_damaged(format_, "the picture is not of the size that the header says");
-    }
+    const std::uint8_t* row =
+        heif_.image_get_plane_readonly(image_.get(), channel_interleaved, &stride);
+    if (row == nullptr) throw_damaged(format_, "no pixels");
     for (std::size_t y = 0; y < to.height; ++y, row += stride) {
       if (has_alpha()) {
         composite_row(row, to.row(y), to.width);
@@ -115,8 +129,9 @@ DecodedImage decode_heif(MediaFormat format, std::span<const std::byte> bytes, D
       std::max(std::uint64_t{reader.width()} * reader.height(), claims.largest_pixels);
   job.reserve(reader.width(), reader.height(), Orientation::upright,
               12 * pixels + 2 * claims.item_bytes);
-  RgbImage image = allocate_image(reader.width(), reader.height());
-  reader.read_pixels(image);
+  reader.decode();
+  RgbImage image = allocate_image(reader.decoded_width(), reader.decoded_height());
+  reader.copy_pixels(image);
   return job.finish(std::move(image), format, Orientation::upright);
 }
 

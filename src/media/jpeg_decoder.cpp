@@ -86,6 +86,14 @@ bool is_zero_padding(const JpegSession& session) {
   return true;
 }
 
+// Some writers leave a few bytes between the markers of the header. Nothing that the picture needs
+// is so short: a table whose marker were damaged would be longer, and a lost restart interval
+// shows.
+bool is_litter_in_the_header(const JpegSession& session) {
+  constexpr int shortest_table = 21;
+  return session.info.input_scan_number == 0 && session.errors.msg_parm.i[0] < shortest_table;
+}
+
 // A baseline scan has no choice of coefficients and bits; some writers leave zeros where it could
 // be told.
 bool has_no_scan_parameters(const jpeg_decompress_struct& info) {
@@ -100,7 +108,7 @@ bool is_harmless(const JpegSession& session) {
     case JWRN_NOT_SEQUENTIAL:
       return has_no_scan_parameters(session.info);
     case JWRN_EXTRANEOUS_DATA:
-      return is_zero_padding(session);
+      return is_zero_padding(session) || is_litter_in_the_header(session);
     default:
       return false;
   }

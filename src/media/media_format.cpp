@@ -175,9 +175,13 @@ bool is_adts(std::string_view text) {
 }
 
 bool is_transport_stream(std::string_view text) {
+  const auto has_packets = [text](std::size_t first, std::size_t size) {
+    return text.size() > first + 2 * size && text[first] == 'G' && text[first + size] == 'G' &&
+           text[first + 2 * size] == 'G';
+  };
   constexpr std::size_t packet = 188;
-  return text.size() > 2 * packet && text[0] == 'G' && text[packet] == 'G' &&
-         text[2 * packet] == 'G';
+  constexpr std::size_t time = 4;  // before each, as camcorders write it
+  return has_packets(0, packet) || has_packets(time, time + packet);
 }
 
 bool is_pnm(std::string_view text) {

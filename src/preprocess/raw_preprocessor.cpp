@@ -94,10 +94,12 @@ class RawPreprocessor final : public Preprocessor {
     item.modality = Modality::audio;
     const auto count = static_cast<std::int64_t>(clip.samples.size());
     item.tensors.push_back({"samples", {count}, clip.samples});
+    const double seconds = static_cast<double>(count) / sample_rate;
+    item.side.sound = SoundLength{seconds, seconds};
     return item;
   }
 
-  std::vector<PipelineVersion> versions() const override { return {{"raw", 1}}; }
+  std::vector<PipelineVersion> versions() const override { return {{"raw", 2}}; }
 
  private:
   VideoSampling sampling_of(std::string_view kwargs) const {

@@ -57,6 +57,13 @@ std::size_t sounding(std::size_t samples, const LogMelParams& params) {
   return std::min((kept + params.hop_length - 1) / params.hop_length, params.frames());
 }
 
+SoundLength length_of(std::size_t samples, const LogMelParams& params) {
+  const auto seconds = [&params](std::size_t count) {
+    return static_cast<double>(count) / params.sampling_rate;
+  };
+  return {seconds(samples), seconds(std::min(samples, params.samples()))};
+}
+
 Tensor mask_tensor(std::string_view name, std::size_t ones, std::size_t frames) {
   std::vector<std::int64_t> mask(frames, 0);
   std::fill_n(mask.begin(), ones, 1);
@@ -75,11 +82,11 @@ std::optional<SoundFamily> find_sound_family(const std::string& extractor,
                                              const std::string& processor) {
   if (extractor != "WhisperFeatureExtractor") return std::nullopt;
   if (processor == "Qwen2AudioProcessor") {
-    SoundFamily family{"qwen2_audio", 1, "feature_attention_mask", true, {}};
+    SoundFamily family{"qwen2_audio", 2, "feature_attention_mask", true, {}};
     family.params.return_attention_mask = true;
     return family;
   }
-  return SoundFamily{"whisper", 1, "attention_mask", false, {}};
+  return SoundFamily{"whisper", 2, "attention_mask", false, {}};
 }
 
 void apply_json(const nlohmann::json& object, ParamSource source, SoundFamily& family) {
@@ -151,6 +158,7 @@ PreprocessedItem SoundProcessor::run_audio(const AudioClip& clip,
                                                  std::to_string(clip.samples.size()) +
                                                  " samples make no token");
   }
+  item.side.sound = length_of(clip.samples.size(), params);
   item.tensors.push_back({"input_features",
                           {std::int64_t{params.feature_size}, static_cast<std::int64_t>(frames)},
                           log_mel(clip.samples, params)});

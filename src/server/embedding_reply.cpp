@@ -33,6 +33,11 @@ Json grid_json(const SideData& side) {
   return Json::array({side.grid->t, side.grid->h, side.grid->w});
 }
 
+// Of a sound: a number, else null.
+Json sound_json(const SideData& side, double SoundLength::*seconds) {
+  return side.sound ? Json(*side.sound.*seconds) : Json(nullptr);
+}
+
 Json item_json(const EncodedItem& item, std::uint64_t offset, bool with_dim) {
   const auto& side = item.view.side_data();
   Json entry = {
@@ -43,6 +48,8 @@ Json item_json(const EncodedItem& item, std::uint64_t offset, bool with_dim) {
       {"grid", grid_json(side)},
       {"timestamps", side.timestamps.empty() ? Json(nullptr) : Json(side.timestamps)},
       {"seconds_per_grid", side.seconds_per_grid ? Json(*side.seconds_per_grid) : Json(nullptr)},
+      {"seconds", sound_json(side, &SoundLength::seconds)},
+      {"seconds_used", sound_json(side, &SoundLength::seconds_used)},
       {"source", to_string(item.source)},
       {"encode_ms", static_cast<double>(item.view.encode_cost().count()) / 1000.0}};
   if (with_dim) {

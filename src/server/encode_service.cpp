@@ -207,14 +207,19 @@ PreparedItem EncodeService::Impl::prepare(const ModelSlot& slot, EncodeItem& ite
                                           MediaIntake::Tally& received) const {
   throw_if_cancelled(context);
   PreparedItem ready;
-  ready.modality = item.modality.value_or(slot.default_modality());
-  slot.require_modality(ready.modality);
-  ready.params = slot.resolve(ready.modality, item.mm_processor_kwargs);
+  const auto settle = [&](Modality modality) {
+    slot.require_modality(modality);
+    ready.modality = modality;
+    ready.params = slot.resolve(modality, item.mm_processor_kwargs);
+  };
+  if (item.modality) settle(*item.modality);  // what is wrong with it is told before any fetch
   ready.bytes = std::move(item.bytes);
   if (!ready.bytes && !item.url.empty()) {
     ready.bytes = intake.fetch(item.url, context, received);
     item.url = {};
   }
+  if (!item.modality)
+    settle(slot.modality_for(ready.bytes ? sniff(*ready.bytes) : MediaFormat::unknown));
   ready.content =
       ready.bytes ? check_media(*ready.bytes, ready.modality, item.digest) : item.digest.value();
   ready.expectation =

@@ -34,6 +34,13 @@ Modality ModelSlot::default_modality() const {
   return info().modalities.empty() ? Modality::image : info().modalities.front();
 }
 
+Modality ModelSlot::modality_for(MediaFormat format) const {
+  const Modality fallback = default_modality();
+  if (is_decodable(format, fallback)) return fallback;
+  const auto own = modality_of(format);
+  return own && pipelines_.contains(*own) ? *own : fallback;
+}
+
 void ModelSlot::require_modality(Modality modality) const {
   if (pipelines_.contains(modality)) return;
   std::string known;

@@ -13,6 +13,7 @@
 #include "vitrove/embedding_key.h"
 #include "vitrove/encode_batcher.h"
 #include "vitrove/encoder.h"
+#include "vitrove/media.h"
 #include "vitrove/value_format.h"
 
 namespace vitrove {
@@ -32,8 +33,11 @@ class ModelSlot {
   MeteredEncoder& encoder() { return *encoder_; }
   EncodeBatcher& batcher() { return batcher_; }
 
-  // The modality of an item that names none.
+  // The modality of an item that names none, of whose content nothing is known.
   Modality default_modality() const;
+  // The same where the content is known: what it is taken as by default, else its own kind where
+  // the encoder takes that.
+  Modality modality_for(MediaFormat format) const;
   // Throws Error{unsupported_format} naming what the encoder takes.
   void require_modality(Modality modality) const;
   ResolvedParams resolve(Modality modality, std::string_view kwargs) const;

@@ -90,6 +90,28 @@ def test_a_gif_is_a_picture_or_a_clip_as_asked(server):
     assert as_clip["key"] != as_picture["key"]
 
 
+@pytest.mark.parametrize("name, modality", [("h264.mp4", "video"), ("exact.mov", "video"),
+                                            ("moving.gif", "image"), ("plain.wav", "audio")])
+def test_an_item_that_names_no_modality_is_taken_for_what_it_is(server, name, modality):
+    """Under the same key, and with the parameters of that modality."""
+    body = {"mm_items": [clip_url(name)]}
+    if modality == "video":
+        body["mm_processor_kwargs"] = {"num_frames": 6}
+    reply = server.post("/encode", body)
+    assert reply.status == 200, reply.body
+    item = reply.json["items"][0]
+    assert item["modality"] == modality
+    told = server.post("/encode", {**body, "modality": modality}).json["items"][0]
+    assert (told["key"], told["source"]) == (item["key"], "local")
+
+
+def test_what_a_model_does_not_take_is_refused_without_a_modality_too(vit):
+    for name in ("h264.mp4", "plain.wav"):
+        reply = vit.post("/encode", {"mm_items": [clip_url(name)]})
+        assert reply.status == 415
+        assert "cannot decode" in reply.error["message"]
+
+
 def test_a_turned_clip_has_the_grid_of_the_upright_one(server):
     """B01, for clips."""
     assert item_of(server, "turned.mp4", "video")["grid"] == [4, 5, 4]

@@ -12,6 +12,7 @@ import origin as faults
 from origin import Origin, content
 from support import TIME_FACTOR, free_port, in_time, png, png_url, refused
 
+pytestmark = pytest.mark.usefixtures("bystander")
 FETCH_SECONDS = 1.5 * min(TIME_FACTOR, 4)
 
 

@@ -14,6 +14,7 @@ import pytest
 from raw_http import RawClient
 from support import error_replies, file_store, in_time, png_url, wait_for_puts
 
+pytestmark = pytest.mark.usefixtures("bystander")
 MIB = 1 << 20
 
 HOSTILE_WORDS = {
@@ -49,6 +50,12 @@ class Watched:
 @pytest.fixture(scope="module")
 def watched(start_shared, tmp_path_factory):
     return Watched(tmp_path_factory.mktemp("tree"), start_shared)
+
+
+@pytest.fixture(scope="module")
+def server(watched):
+    """Where the bystander stands."""
+    return watched.server
 
 
 @pytest.mark.parametrize("name", HOSTILE_WORDS)

@@ -3,9 +3,10 @@ test_clips.py."""
 
 import json
 
+import numpy
 import pytest
 
-from support import TINY_VIT, file_store, png_url
+from support import TINY_VIT, data_url, encoded, file_store, picture, png_url
 
 pytestmark = pytest.mark.usefixtures("bystander")
 
@@ -160,3 +161,25 @@ def test_the_servers_own_defaults_are_part_of_the_key(start, store_folder):
     again = third.embeddings([url], mm_processor_kwargs={"resample": 2})
     assert again.metadata["items"][0]["source"] == "store"
     assert again.raw == bilinear.raw
+
+
+def test_scaled_decoding_of_a_jpeg_is_asked_for_and_has_a_key_of_its_own(vit):
+    """Off by default; the rows are those of other pixels of the same picture."""
+    photo = data_url(encoded(picture(41, 3000, 2000), "JPEG", quality=90))
+    plain, off, scaled = (
+        vit.embeddings([photo], mm_processor_kwargs=kwargs)
+        for kwargs in ({}, {"jpeg_scaled_decode": False}, {"jpeg_scaled_decode": True}))
+    items = [reply.metadata["items"][0] for reply in (plain, off, scaled)]
+    assert items[0]["key"] == items[1]["key"] != items[2]["key"]
+    assert items[2]["source"] == "encoded", "other tensors than those of the whole picture"
+    assert items[2]["tokens"] == items[0]["tokens"]
+    difference = plain.rows() - scaled.rows()
+    assert 0 < numpy.linalg.norm(difference) < 0.05 * numpy.linalg.norm(plain.rows())
+
+
+def test_scaled_decoding_does_nothing_to_small_and_other_pictures(vit):
+    """What is not decoded smaller has the same rows."""
+    for file in (encoded(picture(42, 90, 60), "JPEG"), encoded(picture(43, 3000, 2000))):
+        plain = vit.embeddings([data_url(file)])
+        scaled = vit.embeddings([data_url(file)], mm_processor_kwargs={"jpeg_scaled_decode": True})
+        assert scaled.raw == plain.raw

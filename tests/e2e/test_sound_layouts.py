@@ -7,10 +7,11 @@ import pytest
 
 from bystander import Bystander
 from clips import wav
-from support import data_url
+from support import data_url, file_store, wait_for_puts
 from test_towers import TOWERS
 
 SECONDS = 3.0
+HEARD = 4.0  # seconds of a sound, by the small Whisper of the tests: its chunk_length
 pytestmark = pytest.mark.usefixtures("bystander")
 
 
@@ -113,3 +114,26 @@ def test_a_sample_that_is_no_number_makes_no_entry(whisper, bad):
     entries = whisper.metrics().sum("vitrove_entries", state="ready")
     assert whisper.encode([data_url(wav(samples))], modality="audio").status == 400
     assert whisper.metrics().sum("vitrove_entries", state="ready") == entries
+
+
+@pytest.mark.parametrize("seconds, used", [(SECONDS, SECONDS), (HEARD, HEARD), (47.5, HEARD)])
+def test_a_reply_says_how_much_of_a_sound_the_rows_are_of(start, store_folder, seconds, used):
+    """Also on hits, and from another server."""
+    url = data_url(wav(numpy.full(int(seconds * 16000), 0.1), bits=16))
+    store = file_store(store_folder)
+    first = start(encoder=TOWERS / "whisper", store=store)
+    items = [first.encode_ok([url], modality="audio")["items"][0] for _ in range(2)]
+    wait_for_puts(first)
+    second = start(encoder=TOWERS / "whisper", store=store)
+    items.append(second.encode_ok([url], modality="audio")["items"][0])
+    assert [item["source"] for item in items] == ["encoded", "local", "store"]
+    assert [item["seconds"] for item in items] == [seconds] * 3
+    assert [item["seconds_used"] for item in items] == [used] * 3
+
+
+def test_two_sounds_of_one_start_keep_their_lengths(whisper):
+    """Their features are the same to the last byte."""
+    for seconds in (35, 40):
+        url = data_url(wav(numpy.full(seconds * 16000, 0.1), bits=16))
+        item = whisper.encode_ok([url], modality="audio")["items"][0]
+        assert (item["seconds"], item["seconds_used"]) == (seconds, HEARD)

@@ -36,17 +36,19 @@ SideData everything() {
   data.timestamps = {0, 0.5, 1, 1e9};
   data.seconds_per_grid = 0.25;
   data.alias_target = EmbeddingKey{sha256("target")};
+  data.sound = SoundLength{3600, 30};
   return data;
 }
 
 // Field case B28: what belongs to the rows comes back with them.
 TEST(SideData, EveryCombinationOfPartsComesBack) {
-  for (int parts = 0; parts < 16; ++parts) {
+  for (int parts = 0; parts < 32; ++parts) {
     SideData data = everything();
     if ((parts & 1) == 0) data.grid.reset();
     if ((parts & 2) == 0) data.timestamps.clear();
     if ((parts & 4) == 0) data.seconds_per_grid.reset();
     if ((parts & 8) == 0) data.alias_target.reset();
+    if ((parts & 16) == 0) data.sound.reset();
     const auto encoded = data.encode();
     EXPECT_EQ(encoded.size(), data.encoded_size());
     EXPECT_EQ(SideData::decode(encoded), data) << parts;
@@ -87,6 +89,11 @@ TEST(SideData, TimesAreFinite) {
     data.timestamps.clear();
     data.seconds_per_grid = odd;
     EXPECT_THROW(data.encode(), Error);
+    data.seconds_per_grid.reset();
+    data.sound = SoundLength{odd, 1};
+    EXPECT_THROW(data.encode(), Error);
+    data.sound = SoundLength{1, odd};
+    EXPECT_THROW(data.encode(), Error);
   }
   EXPECT_FALSE(SideData::decode(bytes({3, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xf8, 0x7f})));
   EXPECT_FALSE(SideData::decode(bytes({2, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xf0, 0xff})));
@@ -102,8 +109,8 @@ TEST(SideData, RecordsOfAnotherLengthThanTheirTypeAreRefused) {
   const struct {
     int type;
     int length;
-  } odd[] = {{1, 0}, {1, 8},  {1, 16}, {2, 0},  {2, 7}, {2, 9},
-             {3, 0}, {3, 16}, {4, 0},  {4, 31}, {4, 33}};
+  } odd[] = {{1, 0},  {1, 8}, {1, 16}, {2, 0},  {2, 7}, {2, 9}, {3, 0},
+             {3, 16}, {4, 0}, {4, 31}, {4, 33}, {5, 0}, {5, 8}, {5, 24}};
   for (const auto& [type, length] : odd) {
     auto record = bytes({type, 0, 0, 0, length, 0, 0, 0});
     record.resize(record.size() + static_cast<std::size_t>(length));
@@ -113,7 +120,7 @@ TEST(SideData, RecordsOfAnotherLengthThanTheirTypeAreRefused) {
 
 TEST(SideData, UnknownRecordsAreRefusedUnlessMarkedOptional) {
   EXPECT_FALSE(SideData::decode(bytes({0, 0, 0, 0, 0, 0, 0, 0})));
-  EXPECT_FALSE(SideData::decode(bytes({5, 0, 0, 0, 0, 0, 0, 0})));
+  EXPECT_FALSE(SideData::decode(bytes({6, 0, 0, 0, 0, 0, 0, 0})));
   EXPECT_FALSE(SideData::decode(bytes({0xff, 0x7f, 0, 0, 0, 0, 0, 0})));
   SideData grid;
   grid.grid = Grid{1, 2, 3};
@@ -124,7 +131,7 @@ TEST(SideData, UnknownRecordsAreRefusedUnlessMarkedOptional) {
 
 TEST(SideData, AnyCutIsRefusedUnlessItFallsBetweenRecords) {
   const auto whole = everything().encode();
-  const std::size_t record_ends[] = {0, 20, 20 + 40, 20 + 40 + 16, whole.size()};
+  const std::size_t record_ends[] = {0, 20, 20 + 40, 20 + 40 + 16, 20 + 40 + 16 + 40, whole.size()};
   for (std::size_t length = 0; length <= whole.size(); ++length) {
     const bool between =
         std::find(std::begin(record_ends), std::end(record_ends), length) != std::end(record_ends);

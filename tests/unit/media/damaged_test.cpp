@@ -102,11 +102,36 @@ TEST(DamagedJpeg, ZeroPaddingBetweenMarkersIsOverlooked) {
   EXPECT_EQ(decode(bytes), decode_picture("plain.jpg"));
 }
 
-TEST(DamagedJpeg, OtherBytesBetweenMarkersAreAnError) {
+Bytes with_litter(std::size_t count, std::ptrdiff_t at) {
   Bytes bytes = picture("plain.jpg");
-  const Bytes stray(50, std::byte{0x37});
-  bytes.insert(bytes.end() - 2, stray.begin(), stray.end());
-  expect_refused(bytes);
+  bytes.insert(bytes.begin() + at, count, std::byte{0x37});
+  return bytes;
+}
+
+TEST(DamagedJpeg, OtherBytesBehindTheFirstScanAreAnError) {
+  const auto end = static_cast<std::ptrdiff_t>(picture("plain.jpg").size()) - 2;
+  for (const std::size_t count : {20u, 50u}) expect_refused(with_litter(count, end));
+}
+
+// Real files have them; a table that is lost is longer.
+TEST(DamagedJpeg, AFewBytesBetweenTheMarkersOfTheHeaderAreOverlooked) {
+  const Bytes whole = picture("plain.jpg");
+  const RgbImage expected = decode(whole);
+  for (const std::string_view marker : {"\xff\xdb", "\xff\xc4", "\xff\xda"}) {
+    const auto at = static_cast<std::ptrdiff_t>(find(whole, marker));
+    ASSERT_GT(at, 2);
+    EXPECT_EQ(decode(with_litter(5, at)), expected);
+    EXPECT_EQ(decode(with_litter(20, at)), expected);
+    expect_refused(with_litter(21, at));
+  }
+}
+
+TEST(DamagedJpeg, ALostTableIsAnError) {
+  for (const std::string_view marker : {"\xff\xdb", "\xff\xc4", "\xff\xc0"}) {
+    Bytes bytes = picture("plain.jpg");
+    bytes[find(bytes, marker)] = std::byte{0x37};
+    expect_refused(bytes);
+  }
 }
 
 TEST(DamagedJpeg, DamageInTheScanIsAnErrorAndNotAGuess) {
@@ -121,6 +146,14 @@ TEST(DamagedJpeg, DamageInTheScanIsAnErrorAndNotAGuess) {
     refused += failure.status() == 400 ? 1 : 0;
   }
   EXPECT_GT(refused, 10);
+}
+
+TEST(DamagedBmp, ARunBeyondTheLastRowIsAnError) {
+  Bytes bytes = picture("rle8.bmp");
+  ASSERT_EQ(to_text(bytes).substr(bytes.size() - 2), std::string("\0\1", 2)) << "end of picture";
+  const auto five_more = {std::byte{0}, std::byte{0}, std::byte{5}, std::byte{1}};
+  bytes.insert(bytes.end() - 2, five_more);
+  expect_refused(bytes);
 }
 
 // Under the sanitizers this is where memory errors of ours and of the libraries would show.

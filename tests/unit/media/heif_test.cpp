@@ -67,6 +67,23 @@ TEST(Heif, TurnsAndMirrorsAreApplied) {
   }
 }
 
+// Cameras name the turn before the size, which some libheif read as a picture that is not turned.
+TEST(Heif, TheTurnMayStandBeforeTheSize) {
+  ASSERT_NE(heif_library(), nullptr) << "scripts/apt-packages.txt names it";
+  using namespace std::string_view_literals;
+  constexpr auto size_first = "\4\x81\x82\x83\x84"sv;  // how many properties, and which
+  constexpr auto turn_first = "\4\x84\x81\x82\x83"sv;
+  for (const char* name : {"turned.heic", "turned.avif"}) {
+    SCOPED_TRACE(name);
+    Bytes bytes = picture(name);
+    const std::size_t at = find(bytes, size_first);
+    ASSERT_LT(at, bytes.size());
+    std::ranges::copy(std::as_bytes(std::span(turn_first)),
+                      bytes.begin() + static_cast<std::ptrdiff_t>(at));
+    EXPECT_EQ(decode(bytes), decode_picture(name));
+  }
+}
+
 TEST(Avif, ADamagedFileIsRefused) {
   ASSERT_NE(heif_library(), nullptr) << "scripts/apt-packages.txt names it";
   Bytes bytes = picture("plain.avif");
