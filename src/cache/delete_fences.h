@@ -14,7 +14,6 @@
 #include <list>
 #include <mutex>
 #include <optional>
-#include <utility>
 
 #include "vitrove/embedding_key.h"
 
@@ -36,9 +35,9 @@ class DeleteFences {
  public:
   using Place = std::list<Deletion>::iterator;
 
-  Place raise(Deletion deletion) {
+  Place raise(const Deletion& deletion) {
     std::lock_guard lock(mutex_);
-    const Place place = standing_.insert(standing_.end(), std::move(deletion));
+    const Place place = standing_.insert(standing_.end(), deletion);
     count_.store(standing_.size(), std::memory_order_release);
     return place;
   }

@@ -359,8 +359,8 @@ void PutQueue::revoke(const std::function<bool(const PutValue&)>& which) {
   forget(state_->queued, state_->queued_bytes);
 }
 
-std::shared_ptr<PutQueue::Fence> PutQueue::fence(Deletion deletion) {
-  return make_fence(state_, std::move(deletion));
+std::shared_ptr<PutQueue::Fence> PutQueue::fence(const Deletion& deletion) {
+  return make_fence(state_, deletion);
 }
 
 bool PutQueue::wait_gone(const std::function<bool(const PutValue&)>& which,

@@ -73,7 +73,7 @@ class PutQueue {
 
   // Stands until it is destroyed, on any thread and after the queue too. Then what waited is sent.
   class Fence;
-  std::shared_ptr<Fence> fence(Deletion deletion);
+  std::shared_ptr<Fence> fence(const Deletion& deletion);
 
   // True when no job that `which` names is under way any more.
   bool wait_gone(const std::function<bool(const PutValue&)>& which, Clock::time_point deadline);
@@ -92,7 +92,7 @@ class PutQueue {
   struct Job;
   using Jobs = std::list<Job>;
   class Call;
-  static std::shared_ptr<Fence> make_fence(std::shared_ptr<State> state, Deletion deletion);
+  static std::shared_ptr<Fence> make_fence(std::shared_ptr<State> state, const Deletion& deletion);
   bool submit_call() noexcept;
   // Under the mutex. What was queued in vain, to be freed after it.
   Jobs send_queued() noexcept;

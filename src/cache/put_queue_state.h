@@ -112,8 +112,8 @@ struct PutQueue::State {
 
 class PutQueue::Fence {
  public:
-  Fence(std::shared_ptr<State> state, Deletion deletion)
-      : state_(std::move(state)), place_(state_->tier->deletions().raise(std::move(deletion))) {}
+  Fence(std::shared_ptr<State> state, const Deletion& deletion)
+      : state_(std::move(state)), place_(state_->tier->deletions().raise(deletion)) {}
   Fence(const Fence&) = delete;
   Fence& operator=(const Fence&) = delete;
   ~Fence() {
@@ -132,8 +132,8 @@ class PutQueue::Fence {
 };
 
 inline std::shared_ptr<PutQueue::Fence> PutQueue::make_fence(std::shared_ptr<State> state,
-                                                             Deletion deletion) {
-  return std::make_shared<Fence>(std::move(state), std::move(deletion));
+                                                             const Deletion& deletion) {
+  return std::make_shared<Fence>(std::move(state), deletion);
 }
 
 }  // namespace vitrove
