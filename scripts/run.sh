@@ -57,7 +57,7 @@ usage: ./run COMMAND [OPTION...]
                     shellcheck, clang-format and clang-tidy; --quick as test --all does it, without
                     the analyzer
   fuzz [SECONDS]    fuzz all targets for so many seconds together (default 600)
-  setup [WHAT]      only install and fetch: build, sample, tests, check, all or bench
+  setup [WHAT]      only install and fetch: build, sample, tests, more, check, all or bench
   clean             remove build/
   help              this text
 
@@ -107,7 +107,7 @@ run_tests() {
   setup sample
   setup tests
   build release
-  [ "$all" = no ] || { setup check; setup real; }
+  [ "$all" = no ] || { setup check; setup more; }
   local args=(--build build/release --set-up-seconds "$SECONDS")
   [ "$all" = no ] || args+=(--all)
   # Counts every test of every kind and closes with the one line "N passed, N failed".
