@@ -44,7 +44,8 @@ usage: ./run COMMAND [OPTION...]
                     encode servers sharing one store; --store redis or mooncake starts such an engine
                     for them, --store URL takes one that is there
   test              unit, contract and real-process tests on the release build
-  test --all        the same, and sanitizers, crash tests, fuzzing, formatting and static analysis
+  test --all        the same, and files of other projects, exports with PyTorch, sanitizers, crash tests,
+                    fuzzing, formatting and static analysis
   build [PRESET [TARGET...]]
                     build a preset: release (default), debug, asan, tsan, fuzz; all of it or some
                     targets
