@@ -44,7 +44,8 @@ usage: ./run COMMAND [OPTION...]
                     encode servers sharing one store; --store redis or mooncake starts such an engine
                     for them, --store URL takes one that is there
   test              unit, contract and real-process tests on the release build
-  test --all        the same, and sanitizers, crash tests, fuzzing, formatting and static analysis
+  test --all        the same, and files of other projects, exports with PyTorch, sanitizers, crash tests,
+                    fuzzing, formatting and static analysis
   build [PRESET [TARGET...]]
                     build a preset: release (default), debug, asan, tsan, fuzz; all of it or some
                     targets
@@ -57,7 +58,7 @@ usage: ./run COMMAND [OPTION...]
                     shellcheck, clang-format and clang-tidy; --quick as test --all does it, without
                     the analyzer
   fuzz [SECONDS]    fuzz all targets for so many seconds together (default 600)
-  setup [WHAT]      only install and fetch: build, sample, tests, check, all or bench
+  setup [WHAT]      only install and fetch: build, sample, tests, more, check, all or bench
   clean             remove build/
   help              this text
 
@@ -107,7 +108,7 @@ run_tests() {
   setup sample
   setup tests
   build release
-  [ "$all" = no ] || { setup check; setup real; }
+  [ "$all" = no ] || { setup check; setup more; }
   local args=(--build build/release --set-up-seconds "$SECONDS")
   [ "$all" = no ] || args+=(--all)
   # Counts every test of every kind and closes with the one line "N passed, N failed".

@@ -275,7 +275,8 @@ def main():
     replay_corpora(tally, build)
     run_consumer(tally, build)
     if args.all:
-        run_pytest(tally, "release", ROOT / "tests" / "real", build, {}, 900)
+        run_pytest(tally, "release", ROOT / "tests" / "real", build, {}, 1800)
+        run_pytest(tally, "release", ROOT / "tests" / "export", build, {}, 1800)
         run_all_checks(tally)
 
     for failure in tally.failures:

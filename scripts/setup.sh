@@ -4,7 +4,7 @@
 #   scripts/setup.sh build    compilers and libraries (apt-packages.txt), and ONNX Runtime
 #   scripts/setup.sh sample   Python environment, Mooncake, sample model, tiny test model, pictures, trace
 #   scripts/setup.sh tests    what the tests need on top: promtool
-#   scripts/setup.sh real     files of other projects, for `./run test --all`
+#   scripts/setup.sh more     what `./run test --all` needs on top: files of other projects, PyTorch for CPUs
 #   scripts/setup.sh check    what linting and fuzzing need on top (apt-packages-check.txt)
 #   scripts/setup.sh all      all of these
 #   scripts/setup.sh bench    the other side of `./run bench controller` (apt-packages-bench.txt, SGLang)
@@ -114,9 +114,10 @@ setup_tests() {
     "$SCRIPTS/fetch_promtool.sh"
 }
 
-setup_real() {
+setup_more() {
     setup_sample
     "$VENV/bin/python" "$SCRIPTS/fetch_real_files.py"
+    "$SCRIPTS/setup_export.sh"
 }
 
 setup_check() {
@@ -137,14 +138,14 @@ case "${1:-}" in
     build) setup_build ;;
     sample) setup_sample ;;
     tests) setup_tests ;;
-    real) setup_real ;;
+    more) setup_more ;;
     check) setup_check ;;
     bench) setup_bench ;;
     all)
         setup_build
         setup_sample
         setup_tests
-        setup_real
+        setup_more
         setup_check
         ;;
     -h | --help) usage ;;

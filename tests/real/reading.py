@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("VITROVE_BUILD", ROOT / "build" / "release"))
 FILES = ROOT / "build" / "real-files"
-SECONDS = 60 * float(os.environ.get("VITROVE_TIME_FACTOR", "1"))  # that one file may take
+SECONDS = 300  # that one file may take, on any machine
 
 sys.path.append(str(FILES / "python"))  # readers to compare with
 
@@ -48,7 +48,7 @@ def decode(requests, folder):
     text = "".join(f"{kind} {path}\n" for kind, path in requests)
     program = BUILD / "tests" / "decode_files"
     done = subprocess.run([program, folder], input=text, capture_output=True, text=True,
-                          timeout=30 * SECONDS, check=False)
+                          timeout=5 * SECONDS, check=False)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0 and len(lines) == len(requests), (
         f"ended with {done.returncode} after {len(lines)} files, at {requests[len(lines):][:1]}: {done.stderr[-2000:]}")

@@ -51,7 +51,7 @@ OTHER_PIXELS = {
     "a fourth sample that no tag explains is no transparency": ["pillow/tiff_wrong_bits_per_sample_3.tiff"],
     "an AVIF lies as its own turns say, whatever XMP says": ["pillow/avif/xmp_tags_orientation.avif"],
     "the primary item is the one that the file names": ["pillow-heif/heif_other/invalid_id.heic"],
-    "the range of colours stands at the tiles alone, where libheif 1.15 does not look": [
+    "tiles of ten bits with a limited range, which libheif 1.15 takes for the full one": [
         "pillow-heif/heif_special/guitar_cw90.hif"],
 }
 # Two decoders of these may round colours that are stored at half the size differently.

@@ -1,6 +1,7 @@
 """What vitrove-export does without PyTorch: directories, fingerprints, and the inputs it computes from grids.
 
-That exported graphs give the tower's rows is tested in tests/unit/encoders/tower_test.cpp.
+With PyTorch it is tested in tests/export; that exported graphs give the tower's rows in
+tests/unit/encoders/tower_test.cpp.
 """
 
 import errno
