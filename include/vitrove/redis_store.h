@@ -2,8 +2,10 @@
 //
 //   redis://user:password@host:6379/0?timeout=2s&pool=8&prefix=vitrove:&ttl=7d
 //   rediss://host?tls_ca=/etc/ssl/redis-ca.pem           TLS
-//   redis+cluster://a:6379,b:6379                        any nodes of a cluster; rediss+cluster:
-//   TLS valkey, valkeys, valkey+cluster, valkeys+cluster     the same
+//   redis+cluster://a:6379,b:6379                        any nodes of a cluster
+//   rediss+cluster://a:6379                              a cluster with TLS
+//
+// valkey:, valkeys:, valkey+cluster: and valkeys+cluster: are the same.
 //
 // What stands in a login and is no letter, digit or "-._~" has to be percent-encoded. Options:
 //
