@@ -371,5 +371,34 @@ TEST_F(Aliases, AllLookupsOfAnItemShareOneBudget) {
   controller.check_invariants();
 }
 
+// B50: whatever an item asks of its stores takes one deadline in all.
+TEST_F(Aliases, AClaimThatIsNotAnsweredLeavesNothingForTheSecondLook) {
+  auto options = small_pool(64);
+  options.store_timeout = 500ms;
+  EmbeddingCacheController controller(options, {store_});
+  store_->add({.op = StoreOp::claim, .fault = Fault::hold_before, .times = 1});
+  auto ticket = lead(controller, a_);
+  EXPECT_EQ(ticket.claim(request()).outcome, FillTicket::Claim::encode_it);
+  const auto asked = store_->calls(StoreOp::exist);
+  EXPECT_FALSE(look_twice(ticket, "x"));
+  EXPECT_EQ(store_->calls(StoreOp::exist), asked);
+  encode(ticket, a_);
+  store_->heal();
+  controller.check_invariants();
+}
+
+TEST_F(Aliases, ALookupThatIsNotAnsweredLeavesNothingForAClaim) {
+  auto options = small_pool(64);
+  options.store_timeout = 100ms;
+  EmbeddingCacheController controller(options, {store_});
+  store_->add({.op = StoreOp::exist, .fault = Fault::hold_before, .times = 1});
+  auto ticket = lead(controller, a_);
+  EXPECT_EQ(ticket.claim(request()).outcome, FillTicket::Claim::encode_it);
+  EXPECT_EQ(store_->calls(StoreOp::claim), 0U);
+  encode(ticket, a_);
+  store_->heal();
+  controller.check_invariants();
+}
+
 }  // namespace
 }  // namespace vitrove::testing
