@@ -37,6 +37,11 @@ bool is_gone(const StoreResult& result) {
   return result.ok() || result.status == StoreStatus::absent;
 }
 
+// A refusal is certain; whatever else went wrong, the store may have done it, or do it yet.
+bool may_go_late(const StoreResult& result) {
+  return !is_gone(result) && result.status != StoreStatus::denied;
+}
+
 // How far a flush or removal of a tier has come; the call may outlive who asked for it.
 struct FlushProgress {
   std::atomic<std::uint64_t> removed{0};
@@ -58,8 +63,8 @@ struct FlushList {
   }
 };
 
-// False when some may be left: those are not served for a while, and replaced by the next put.
-// `removed`, if given, is counted up.
+// False when some may be left. What may go yet is not served for a while, and replaced by the next
+// put; what the store refuses to remove stays as it is. `removed`, if given, is counted up.
 bool remove_all(Tier& tier, std::span<const EmbeddingKey> keys, const StoreContext& context,
                 std::atomic<std::uint64_t>* removed) {
   bool complete = true;
@@ -72,9 +77,8 @@ bool remove_all(Tier& tier, std::span<const EmbeddingKey> keys, const StoreConte
       *removed += static_cast<std::uint64_t>(std::ranges::count_if(results, &StoreResult::ok));
     }
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      if (is_gone(results[i])) continue;
-      complete = false;
-      tier.mark_bad(batch[i], Tier::Bad::not_believed);
+      complete = complete && is_gone(results[i]);
+      if (may_go_late(results[i])) tier.mark_bad(batch[i], Tier::Bad::not_believed);
     }
   }
   return complete;
