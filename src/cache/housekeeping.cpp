@@ -103,6 +103,37 @@ void list_and_remove(Tier& tier, const std::optional<Digest256>& model, const St
   progress.complete = listed.ok() && embeddings_gone && aliases_gone;
 }
 
+// A delete of one key on its way to its store, with the fence that stands around it. One that was
+// never made, for want of time, leaves what the pool and its callers take for gone: that is not
+// read for a while, and makes way for the next put.
+class KeyRemoval {
+ public:
+  KeyRemoval(std::shared_ptr<Tier> tier, const EmbeddingKey& key,
+             std::shared_ptr<PutQueue::Fence> fence)
+      : tier_(std::move(tier)), key_(key), fence_(std::move(fence)) {}
+  KeyRemoval(const KeyRemoval&) = delete;
+  KeyRemoval& operator=(const KeyRemoval&) = delete;
+  // Before the fence goes.
+  ~KeyRemoval() {
+    if (was_made_) return;
+    try {
+      tier_->mark_bad(key_, Tier::Bad::not_believed);
+    } catch (const std::bad_alloc&) {  // it is believed, then
+    }
+  }
+
+  bool make(const StoreContext& context, std::atomic<std::uint64_t>& removed) {
+    was_made_ = true;
+    return remove_all(*tier_, {&key_, 1}, context, &removed);
+  }
+
+ private:
+  const std::shared_ptr<Tier> tier_;
+  const EmbeddingKey key_;
+  const std::shared_ptr<PutQueue::Fence> fence_;
+  bool was_made_ = false;
+};
+
 }  // namespace
 
 // --- removing one key ---
@@ -180,11 +211,11 @@ FlushTier Impl::remove_from_tier(std::size_t number, const EmbeddingKey& key,
   if (!tier->capabilities().can_remove) return report;
   const auto progress = std::make_shared<FlushProgress>();
   const auto deadline = std::min(context.deadline, Clock::now() + options.put_timeout);
-  run_on_lane(
-      tiers.puts(number).lane(), deadline, context.cancel,
-      [tier, key, progress, held = std::move(fence)](const StoreContext& store_context) {
-        progress->complete = remove_all(*tier, {&key, 1}, store_context, &progress->removed);
-      });
+  auto removal = std::make_shared<KeyRemoval>(tier, key, std::move(fence));
+  run_on_lane(tiers.puts(number).lane(), deadline, context.cancel,
+              [progress, removal = std::move(removal)](const StoreContext& store_context) {
+                progress->complete = removal->make(store_context, progress->removed);
+              });
   report.removed = progress->removed.load();
   report.complete = progress->complete;
   return report;

@@ -212,6 +212,24 @@ TEST_F(LateDelete, ThatIsGivenUpLeavesNothingOldBehindTheNewValue) {
   controller_.check_invariants();
 }
 
+TEST_F(LateDelete, ThatWasNeverMadeLeavesNothingOldBehindTheNewValue) {
+  insert_and_store(1);
+  // Both threads that could make it are in puts that hang.
+  store_->add({.op = StoreOp::put, .fault = Fault::hold_before, .times = 2});
+  for (const std::size_t hanging : {1U, 2U}) {
+    serve_one(controller_, picture(10 + static_cast<int>(hanging)));
+    ASSERT_TRUE(store_->gate().wait_for_waiting(hanging));
+  }
+  auto soon = request();
+  soon.deadline = Clock::now() + 20ms;
+  EXPECT_FALSE(controller_.remove(item_.key(), std::nullopt, soon).tiers[1].complete);
+  insert(2);
+  store_->heal();
+  settle(controller_);
+  EXPECT_EQ(stored(), 2);
+  controller_.check_invariants();
+}
+
 TEST_F(LateDelete, HoldsUpNoOtherKeyAndNoOtherModel) {
   insert_and_store(1);
   Picture of_another_model = picture(2);
