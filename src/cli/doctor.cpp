@@ -204,11 +204,24 @@ Finding check_pool(const DoctorArguments& arguments) {
   return finding;
 }
 
+// "redis is down, file is degraded"; nothing when all are well.
+std::string unwell_stores(const nlohmann::json& health) {
+  std::string words;
+  if (health.value("status", "ok") == "ok") return words;
+  for (const auto& store : health.value("stores", nlohmann::json::array())) {
+    const std::string state = store.value("state", "");
+    if (state == "ready") continue;
+    words += (words.empty() ? "" : ", ") + store.value("name", "") + " is " + state;
+  }
+  return words;
+}
+
 Finding check_server(const DoctorArguments& arguments) {
   const std::string what = "server " + arguments.server;
   HttpClient client(arguments.server, arguments.api_key);
   client.set_timeout(std::chrono::seconds(10));
-  if (!client.expect_json("GET", "/health").contains("uptime_seconds"))
+  const nlohmann::json health = client.expect_json("GET", "/health");
+  if (!health.contains("uptime_seconds"))
     throw not_vitrove(arguments.server, "with JSON of its own");
   const HttpReply ready = client.request("GET", "/ready");
   if (ready.status != 200) {
@@ -216,6 +229,12 @@ Finding check_server(const DoctorArguments& arguments) {
             "alive, but not ready (draining, or its encoder is stuck)"};
   }
   client.expect("GET", "/health_generate");
+  const std::string stores = unwell_stores(health);
+  if (!stores.empty()) {
+    return {what, Finding::State::warning,
+            "alive, ready, and its encoder works, but not all of its stores: " + stores +
+                " (requests go on without; `vitrove stats --server` says why)"};
+  }
   return {what, Finding::State::good, "alive, ready, and its encoder works"};
 }
 

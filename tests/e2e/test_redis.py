@@ -186,6 +186,8 @@ def test_redis_may_come_later_and_go_and_come_again(start, redis, golden):
     assert rows_of(server, 0) == golden[0]
     wait_until(lambda: server.get("/health").json["status"] == "degraded", 30, "to be degraded")
     assert server.get("/ready").status == 200
+    told = run_cli("doctor", "--server", f"http://127.0.0.1:{server.port}").stdout
+    assert "warning" in told and "redis is down" in told
     redis.start()
     wait_until(lambda: server.get("/health").json["status"] == "ok", 30, "to be well again")
 
