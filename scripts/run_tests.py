@@ -47,6 +47,7 @@ class Tally:
     def __init__(self):
         self.passed = 0
         self.failures = []
+        self.unsteady = []
         self._lock = threading.Lock()
 
     def add(self, name, passed, failed_names, seconds, log=None):
@@ -136,8 +137,8 @@ def run_gtest(tally, label, program, env, timeout):
     outcome = once(program.name, [])
     leaks = leak_budget.excesses(log.read_text(errors="replace"))
     if not leaks and is_worth_a_second_look(label, outcome, [log]):
-        look_again(outcome, lambda names: once(f"{program.name}-alone",
-                                               [f"--gtest_filter={':'.join(names)}"]))
+        look_again(tally, outcome, lambda names: once(f"{program.name}-alone",
+                                                      [f"--gtest_filter={':'.join(names)}"]))
     outcome.failed += leaks
     finish(tally, f"{label} {program.name}", outcome, log, started)
 
@@ -175,8 +176,8 @@ def run_pytest(tally, label, folder, build, env, timeout):
     outcome = once(folder.name, [folder], PYTEST_PROCESSES)
     log = logs / f"{folder.name}.log"
     if is_worth_a_second_look(label, outcome, [log, logs / f"{folder.name}-files"]):
-        look_again(outcome, lambda names: once(f"{folder.name}-alone",
-                                               [ROOT / name for name in names], 0))
+        look_again(tally, outcome, lambda names: once(f"{folder.name}-alone",
+                                                      [ROOT / name for name in names], 0))
     finish(tally, f"{label} tests/{folder.name} (pytest)", outcome, log, started)
 
 
@@ -184,7 +185,7 @@ def is_worth_a_second_look(label, outcome, places):
     return second_look.is_allowed(label, outcome.good, len(outcome.passed), outcome.failed, places)
 
 
-def look_again(outcome, once):
+def look_again(tally, outcome, once):
     """Whatever does not pass alone has failed; what the second run has not run at all, too."""
     first = outcome.failed
     steady = once(first).passed
@@ -192,6 +193,7 @@ def look_again(outcome, once):
     for name in first:
         if name not in outcome.failed:
             outcome.passed.append(name)
+            tally.unsteady.append(name)
             print(f"UNSTEADY {name}: failed beside other tests, without a sanitizer's report, and "
                   "passed alone", flush=True)
     outcome.good = not outcome.failed
@@ -279,6 +281,8 @@ def main():
         run_pytest(tally, "release", ROOT / "tests" / "export", build, {}, 1800)
         run_all_checks(tally)
 
+    for name in tally.unsteady:
+        print(f"UNSTEADY {name}")
     for failure in tally.failures:
         print(f"FAILED {failure}")
     tests = int(time.monotonic() - started)

@@ -11,6 +11,8 @@ void AdminCall::run(const std::stop_token& shutdown) noexcept {
     call_(context);
   } catch (...) {  // out of memory: the caller sees that nothing was answered
   }
+  // What that sets free, puts that waited for a delete, wants a thread: this one is back.
+  set_deadline(LaneCall::Clock::time_point::max());
   call_ = nullptr;
   group_->finished(0);
 }

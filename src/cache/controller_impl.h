@@ -64,8 +64,9 @@ struct EmbeddingCacheController::Impl {
                     const RequestContext& context);
   std::uint64_t flush_pool(const std::optional<Digest256>& model, bool drop);
   std::uint64_t remove_from_pool(const EmbeddingKey& key, const std::optional<Digest256>& tenant);
-  bool tier_has(std::size_t number, const EmbeddingKey& key, const Digest256& tenant,
-                const RequestContext& context);
+  // Nothing when the store does not say.
+  std::optional<bool> tier_has(std::size_t number, const EmbeddingKey& key, const Digest256& tenant,
+                               const RequestContext& context);
   std::uint64_t forget(const EmbeddingKey& key, const std::optional<Digest256>& tenant,
                        const std::function<bool(const PutValue&)>& concerned);
   bool wait_for_puts(std::size_t number, const std::function<bool(const PutValue&)>& which,

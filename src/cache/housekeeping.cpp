@@ -146,12 +146,14 @@ FlushReport Impl::remove(const EmbeddingKey& key, const std::optional<Digest256>
   };
   FlushTier pool{"pool", 0};
   std::vector<std::shared_ptr<PutQueue::Fence>> fences(tiers.count());
+  std::vector<std::optional<bool>> is_his(tiers.count());
   for (std::size_t number = 0; number < tiers.count(); ++number) {
     if (tenant) {
       // What is his is not known before it has been read, and then no put of it may be on its way.
       *pool.removed += forget(key, tenant, concerned);
       wait_for_puts(number, concerned, context);
-      if (!tier_has(number, key, *tenant, context)) continue;
+      is_his[number] = tier_has(number, key, *tenant, context);
+      if (!is_his[number].value_or(false)) continue;
     }
     fences[number] = tiers.puts(number).fence({key, std::nullopt});
   }
@@ -160,7 +162,7 @@ FlushReport Impl::remove(const EmbeddingKey& key, const std::optional<Digest256>
   report.tiers.push_back(pool);
   for (std::size_t number = 0; number < tiers.count(); ++number) {
     if (fences[number] == nullptr) {
-      report.tiers.push_back({tiers.tier(number).name(), 0});
+      report.tiers.push_back({tiers.tier(number).name(), 0, is_his[number].has_value()});
       continue;
     }
     wait_for_puts(number, concerned, context);
@@ -193,13 +195,15 @@ std::uint64_t Impl::remove_from_pool(const EmbeddingKey& key,
 }
 
 // A stored value tells whose it is only when it is read.
-bool Impl::tier_has(std::size_t number, const EmbeddingKey& key, const Digest256& tenant,
-                    const RequestContext& context) {
+std::optional<bool> Impl::tier_has(std::size_t number, const EmbeddingKey& key,
+                                   const Digest256& tenant, const RequestContext& context) {
   StoreLoader loader(core, tiers.reads().subspan(number, 1), options.store_timeout);
   LoadItem item;
   item.wanted = {key, std::nullopt, tenant};
+  item.is_to_go = true;
   LookupBudget time = budget(context);
   loader.load({&item, 1}, time, context, [](std::size_t, LoadedValue) {});
+  if (!item.found && !item.rejected && item.absent == 0) return std::nullopt;
   return item.found;
 }
 

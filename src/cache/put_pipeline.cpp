@@ -21,6 +21,7 @@ class PutQueue::Call final : public LaneCall {
       } catch (...) {  // out of memory
         state_->count_dropped(batch.size());
       }
+      set_deadline(Clock::time_point::max());  // back, whoever asks now
       state_->finish(batch);
     }
   }
@@ -59,7 +60,8 @@ class PutQueue::Call final : public LaneCall {
         continue;
       }
       held += job->bytes;
-      auto& list = state_->tier->is_bad(job->value->header.key) ? replacing : fresh;
+      const bool replaces = job->was_fenced || state_->tier->is_bad(job->value->header.key);
+      auto& list = replaces ? replacing : fresh;
       list.push_back(std::move(*outgoing));
     }
     state_->count_dropped(dropped);
@@ -186,6 +188,7 @@ class PutQueue::Call final : public LaneCall {
     if (revoked.empty()) return;
     StoreContext removal = context;
     removal.deadline = Clock::now() + state_->options.timeout;
+    set_deadline(removal.deadline);
     const auto start = Clock::now();
     const auto results = state_->tier->remove(revoked, removal);
     state_->tier->removes().record(results, 0, Clock::now() - start);

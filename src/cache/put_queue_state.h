@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cache/put_pipeline.h"
+#include "vitrove/small_vector.h"
 
 namespace vitrove {
 
@@ -16,6 +17,8 @@ struct PutQueue::Job {
   std::shared_ptr<Fence> revoked;
   ClaimHold claim;
   Clock::time_point due;  // while it waits
+  // It has waited for a delete, which may have failed: what it was to take makes way.
+  bool was_fenced = false;
 };
 
 struct PutQueue::State {
@@ -41,18 +44,19 @@ struct PutQueue::State {
   std::uint64_t dropped = 0;
   std::uint64_t skipped = 0;
 
-  using Batch = std::vector<Jobs::iterator>;
   static constexpr std::uint64_t put_batch_bytes = std::uint64_t{8} << 20;
   static constexpr std::size_t put_batch_keys = 16;
+  using Batch = SmallVector<Jobs::iterator, put_batch_keys>;  // no heap: nobody may throw here
 
   Batch take_batch() {
     std::lock_guard lock(mutex);
     Batch batch;
     std::uint64_t bytes = 0;
-    batch.reserve(put_batch_keys);
     for (auto job = queued.begin(); job != queued.end();) {
       const auto next = std::next(job);
-      if (!is_fenced(*job->value)) {
+      const bool is_held = is_fenced(*job->value);
+      job->was_fenced = job->was_fenced || is_held;
+      if (!is_held) {
         bytes += job->bytes;
         queued_bytes -= job->bytes;
         running.splice(running.end(), queued, job);

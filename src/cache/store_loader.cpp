@@ -32,7 +32,9 @@ void reject(CacheCore& core, Tier& tier, const EmbeddingKey& key, Reject reason)
   tier.mark_bad(key, Tier::Bad::not_believed);
 }
 
-bool may_read(Tier& tier, const WantedValue& wanted) {
+bool may_read(Tier& tier, const LoadItem& item) {
+  if (item.is_to_go) return true;
+  const WantedValue& wanted = item.wanted;
   std::optional<Digest256> model;
   if (wanted.expected) model = wanted.expected->model_fingerprint;
   return !tier.is_avoided(wanted.key) && !tier.deletions().cover(wanted.key, model);
@@ -73,7 +75,7 @@ void StoreLoader::load(std::span<LoadItem> items, LookupBudget& budget,
     for (std::size_t i = 0; i < items.size(); ++i) {
       const LoadItem& item = items[i];
       if (item.found || item.first_tier > number) continue;
-      if (may_read(*read.tier, item.wanted)) tour.asked.push_back(i);
+      if (may_read(*read.tier, item)) tour.asked.push_back(i);
     }
     if (tour.asked.empty()) continue;
     const auto admission = read.tier->admit(Tier::Direction::reads);
@@ -135,6 +137,9 @@ std::vector<GetCall::Item> StoreLoader::land(Visit& tour, std::span<const StoreR
   std::vector<GetCall::Item> values;
   for (std::size_t i = 0; i < tour.asked.size(); ++i) {
     if (sizes[i].status == StoreStatus::absent) ++tour.items[tour.asked[i]].absent;
+    if (Tier::is_of_its_key(sizes[i])) {
+      tour.tier.mark_bad(tour.items[tour.asked[i]].wanted.key, Tier::Bad::unreadable);
+    }
     if (!sizes[i].ok()) continue;
     const WantedValue& wanted = tour.items[tour.asked[i]].wanted;
     auto landing = find_landing(*core_, tour.tier, wanted, sizes[i].size);
@@ -197,6 +202,7 @@ void StoreLoader::take_in(Visit& tour, GetCall& call, std::span<const std::size_
       continue;
     }
     if (call.values()[i].reject != Reject::none) {
+      item.rejected = true;
       // Whoever asks by key alone may ask for what is another tenant's; nothing is wrong with it.
       const Reject reason = call.values()[i].reject;
       if (item.wanted.expected || reason != Reject::tenant) {

@@ -1,6 +1,7 @@
 #include "cache/tier.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <exception>
 #include <utility>
 
@@ -156,7 +157,14 @@ void Tier::complain(std::string_view what, const StoreResult& result) {
 }
 
 bool Tier::is_fault(std::span<const StoreResult> results) {
-  return std::ranges::all_of(results, [](const StoreResult& result) { return result.is_fault(); });
+  return std::ranges::all_of(results, [](const StoreResult& result) {
+    return result.is_fault() && !is_of_its_key(result);
+  });
+}
+
+bool Tier::is_of_its_key(const StoreResult& result) {
+  const int error = result.error_number;
+  return result.is_fault() && (error == EMEDIUMTYPE || error == EISDIR || error == ELOOP);
 }
 
 void Tier::mark_bad(const EmbeddingKey& key, Bad how) {

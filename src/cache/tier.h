@@ -69,6 +69,8 @@ class Tier {
   void report(Direction direction, bool fault);
   // A call is a fault of the store when no key got a proper answer.
   static bool is_fault(std::span<const StoreResult> results);
+  // Something else stands where the value should: nothing is wrong with the store.
+  static bool is_of_its_key(const StoreResult& result);
 
   // The next put of a bad key replaces what is there. A value that was not believed is not asked
   // for again before that, or for a while when no put comes about; one that could not be read may

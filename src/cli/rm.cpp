@@ -21,25 +21,34 @@ struct RmArguments {
   bool json = false;
 };
 
-void print_removed(const RmArguments& arguments, nlohmann::json facts) {
+// `left_in`: where it may still be.
+int print_removed(const RmArguments& arguments, nlohmann::json facts, const std::string& left_in) {
   facts["key"] = arguments.key;
+  facts["complete"] = left_in.empty();
   if (arguments.json) {
     std::puts(facts.dump().c_str());
-  } else {
+  } else if (left_in.empty()) {
     std::printf("removed %s\n", arguments.key.c_str());
+  } else {
+    std::printf("removed %s, but it may still be in %s: try again\n", arguments.key.c_str(),
+                left_in.c_str());
   }
+  return left_in.empty() ? exit_ok : exit_failed;
 }
 
 int rm_from_server(const RmArguments& arguments) {
   HttpClient client(arguments.server, arguments.api_key);
   auto reply = client.expect_json("DELETE", "/embeddings/" + arguments.key);
   std::uint64_t removed = 0;
-  for (const auto& tier : reply.value("tiers", nlohmann::json::array()))
+  std::string left_in;
+  for (const auto& tier : reply.value("tiers", nlohmann::json::array())) {
     if (const auto count = tier.find("removed"); count != tier.end() && count->is_number())
       removed += count->get<std::uint64_t>();
+    if (!tier.value("complete", true))
+      left_in += (left_in.empty() ? "" : ", ") + tier.value("name", "");
+  }
   reply["removed"] = removed;
-  print_removed(arguments, std::move(reply));
-  return exit_ok;
+  return print_removed(arguments, std::move(reply), left_in);
 }
 
 int rm(const RmArguments& arguments) {
@@ -49,8 +58,7 @@ int rm(const RmArguments& arguments) {
   const StoreResult result = store->batch_remove(std::span(&key, 1), {}).front();
   if (result.status == StoreStatus::absent) throw no_such_key(key);
   if (!result.ok()) throw store_fault(*store, result);
-  print_removed(arguments, {{"removed", 1}});
-  return exit_ok;
+  return print_removed(arguments, {{"removed", 1}}, {});
 }
 
 }  // namespace

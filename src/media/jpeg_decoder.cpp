@@ -87,11 +87,11 @@ bool is_zero_padding(const JpegSession& session) {
 }
 
 // Some writers leave a few bytes between the markers of the header. Nothing that the picture needs
-// is so short: a table whose marker were damaged would be longer, and a lost restart interval
-// shows.
+// is so short: what is left of a segment whose marker is damaged is longer, of which Adobe's, that
+// tells the colours, is the shortest. A lost restart interval shows.
 bool is_litter_in_the_header(const JpegSession& session) {
-  constexpr int shortest_table = 21;
-  return session.info.input_scan_number == 0 && session.errors.msg_parm.i[0] < shortest_table;
+  constexpr int adobe_segment = 16;
+  return session.info.input_scan_number == 0 && session.errors.msg_parm.i[0] < adobe_segment;
 }
 
 // A baseline scan has no choice of coefficients and bits; some writers leave zeros where it could

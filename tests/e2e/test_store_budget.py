@@ -24,7 +24,7 @@ CLIENTS = 4
 class StoppableRedis:
     def __init__(self, folder):
         self.server = RedisServer(folder)
-        self.urls = [self.server.url()]
+        self.urls = [self.server.url(timeout="20s")]  # the deadline is to be first
         self.signal, self.stop = self.server.signal, self.server.stop
 
     def wait_ready(self, server):

@@ -165,5 +165,7 @@ def test_many_failures_a_bad_end_and_none_at_all_get_no_second_look(tmp_path):
     assert not looks("tsan", False, 0, few, []), "nothing works"
     folder = tmp_path / "files"
     (folder / "below").mkdir(parents=True)
+    os.mkfifo(folder / "pipe")  # nobody reads it for ever
+    assert looks("tsan", False, 10, few, [folder])
     (folder / "below" / "server.log").write_text("ok\n==7==ERROR: AddressSanitizer: heap-use\n")
     assert not looks("asan", False, 10, few, [folder]), "the server's report"

@@ -108,6 +108,14 @@ class LateDelete : public ::testing::Test {
     settle(controller_);
     ASSERT_EQ(stored(), generation);
   }
+  // Both threads that could make a delete are in puts that do not come back.
+  void hang_in_puts() {
+    store_->add({.op = StoreOp::put, .fault = Fault::hold_before, .times = 2});
+    for (const std::size_t hanging : {1U, 2U}) {
+      serve_one(controller_, picture(10 + static_cast<int>(hanging)));
+      ASSERT_TRUE(store_->gate().wait_for_waiting(hanging));
+    }
+  }
   std::optional<int> stored() { return stored_generation(store_->inner(), item_); }
   // The delete stands in the store, and whoever asked for it has gone.
   template <typename Delete>
@@ -214,12 +222,7 @@ TEST_F(LateDelete, ThatIsGivenUpLeavesNothingOldBehindTheNewValue) {
 
 TEST_F(LateDelete, ThatWasNeverMadeLeavesNothingOldBehindTheNewValue) {
   insert_and_store(1);
-  // Both threads that could make it are in puts that hang.
-  store_->add({.op = StoreOp::put, .fault = Fault::hold_before, .times = 2});
-  for (const std::size_t hanging : {1U, 2U}) {
-    serve_one(controller_, picture(10 + static_cast<int>(hanging)));
-    ASSERT_TRUE(store_->gate().wait_for_waiting(hanging));
-  }
+  hang_in_puts();
   auto soon = request();
   soon.deadline = Clock::now() + 20ms;
   EXPECT_FALSE(controller_.remove(item_.key(), std::nullopt, soon).tiers[1].complete);
@@ -228,6 +231,21 @@ TEST_F(LateDelete, ThatWasNeverMadeLeavesNothingOldBehindTheNewValue) {
   settle(controller_);
   EXPECT_EQ(stored(), 2);
   controller_.check_invariants();
+}
+
+// What is not read for a while is still there, and still his.
+TEST_F(LateDelete, ThatIsGivenUpIsNotSaidToBeAbsentToATenant) {
+  insert_and_store(1);
+  const auto tenant = tenant_digest(item_.tenant);
+  const auto remove = [&] { return controller_.remove(item_.key(), tenant, request()).tiers[1]; };
+  store_->add({.op = StoreOp::remove, .status = StoreStatus::io_error, .times = 2});
+  EXPECT_FALSE(remove().complete);
+  EXPECT_FALSE(remove().complete);
+  EXPECT_EQ(remove().removed, 1U);
+  EXPECT_TRUE(remove().complete) << "now it is absent";
+  store_->add({.op = StoreOp::exist, .status = StoreStatus::io_error, .times = 1});
+  EXPECT_FALSE(remove().complete) << "the store does not say";
+  EXPECT_TRUE(stored() == std::nullopt);
 }
 
 TEST_F(LateDelete, HoldsUpNoOtherKeyAndNoOtherModel) {

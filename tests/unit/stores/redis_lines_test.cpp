@@ -114,6 +114,8 @@ TEST_F(RedisLines, ThatBreakLoseNothing) {
   EmbeddingStore& store = open_with_four(small);
   for (int i = 0; i < 20; ++i) {
     server_.ask({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+    // Its own question whether the server lives may have been cut off, too.
+    ASSERT_TRUE(eventually([&] { return exists(store, small.keys.front()).ok(); }));
     compare(store, small);
   }
 }
