@@ -21,10 +21,10 @@ namespace vitrove {
 struct LoadItem {
   WantedValue wanted;
   std::size_t first_tier = 0;  // nearer ones are not asked
-  bool is_to_go = false;       // also what is being deleted, and what is not believed
   bool found = false;
-  bool rejected = false;   // there is something, and not what is wanted
   std::size_t absent = 0;  // tiers that said so
+  bool rejected = false;   // there is something, and not what is wanted
+  bool is_to_go = false;   // to be deleted: also what is fenced or not believed is read
 };
 
 struct LoadedValue {

@@ -76,22 +76,34 @@ Fault fault_of(const JpegSession& session) {
   leave(info, fault_of(session_of(info)));
 }
 
-// Some cameras fill up with zeros before the next marker; nothing of the picture is lost there.
-bool is_zero_padding(const JpegSession& session) {
+// What was skipped before the marker that comes.
+std::string_view skipped_bytes(const JpegSession& session) {
   const auto count = static_cast<std::size_t>(session.errors.msg_parm.i[0]);
-  const JOCTET* end = session.info.src->next_input_byte;
-  for (std::size_t i = 1; i <= count; ++i) {
-    if (*(end - i) != 0) return false;
-  }
-  return true;
+  const JOCTET* const end = session.info.src->next_input_byte;
+  return {reinterpret_cast<const char*>(end - count), count};
 }
 
-// Some writers leave a few bytes between the markers of the header. Nothing that the picture needs
-// is so short: what is left of a segment whose marker is damaged is longer, of which Adobe's, that
-// tells the colours, is the shortest. A lost restart interval shows.
-bool is_litter_in_the_header(const JpegSession& session) {
-  constexpr int adobe_segment = 16;
-  return session.info.input_scan_number == 0 && session.errors.msg_parm.i[0] < adobe_segment;
+// Some cameras fill up with zeros before the next marker; nothing of the picture is lost there.
+bool is_zero_padding(std::string_view skipped) {
+  return skipped.find_first_not_of('\0') == std::string_view::npos;
+}
+
+// A segment whose marker is damaged: two bytes, its length, its contents.
+bool is_lost_segment(std::string_view skipped) {
+  for (const std::string_view name : {"Adobe", "JFIF", "Exif"}) {
+    if (skipped.find(name) != std::string_view::npos) return true;
+  }
+  if (skipped.size() < 4) return false;
+  const auto byte = [skipped](std::size_t at) { return static_cast<unsigned char>(skipped[at]); };
+  return static_cast<std::size_t>(byte(2) << 8 | byte(3)) == skipped.size() - 2;
+}
+
+// Some writers leave a few bytes between the markers of the header. Tables are longer, and what
+// else tells about the picture is no litter.
+bool is_litter_in_the_header(const JpegSession& session, std::string_view skipped) {
+  constexpr std::size_t shortest_table = 21;
+  return session.info.input_scan_number == 0 && skipped.size() < shortest_table &&
+         !is_lost_segment(skipped);
 }
 
 // A baseline scan has no choice of coefficients and bits; some writers leave zeros where it could
@@ -108,7 +120,8 @@ bool is_harmless(const JpegSession& session) {
     case JWRN_NOT_SEQUENTIAL:
       return has_no_scan_parameters(session.info);
     case JWRN_EXTRANEOUS_DATA:
-      return is_zero_padding(session) || is_litter_in_the_header(session);
+      return is_zero_padding(skipped_bytes(session)) ||
+             is_litter_in_the_header(session, skipped_bytes(session));
     default:
       return false;
   }
