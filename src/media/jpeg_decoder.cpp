@@ -88,12 +88,14 @@ bool is_zero_padding(std::string_view skipped) {
   return skipped.find_first_not_of('\0') == std::string_view::npos;
 }
 
-// A segment whose marker is damaged: two bytes, its length, its contents.
+// A segment whose marker is damaged: two bytes, its length, its contents. One that is empty says
+// nothing.
 bool is_lost_segment(std::string_view skipped) {
   for (const std::string_view name : {"Adobe", "JFIF", "Exif"}) {
     if (skipped.find(name) != std::string_view::npos) return true;
   }
-  if (skipped.size() < 4) return false;
+  constexpr std::size_t empty_segment = 4;
+  if (skipped.size() <= empty_segment) return false;
   const auto byte = [skipped](std::size_t at) { return static_cast<unsigned char>(skipped[at]); };
   return static_cast<std::size_t>(byte(2) << 8 | byte(3)) == skipped.size() - 2;
 }
