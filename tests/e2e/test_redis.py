@@ -378,6 +378,19 @@ def test_damaged_and_foreign_values_are_misses_and_mended(start, redis, golden):
     assert server.get("/health").json["status"] == "ok", "nothing is wrong with the store"
 
 
+def test_rm_tells_where_a_value_may_still_be(start, redis):
+    server = start(store=redis.url())
+    key = server.encode_ok([png_url(0)])["items"][0]["key"]
+    wait_for_puts(server)
+    redis("CLIENT", "PAUSE", "600000", "WRITE")
+    half = run_cli("rm", key, "--server", f"http://127.0.0.1:{server.port}")
+    assert half.returncode == 1 and "it may still be in redis: try again" in half.stdout
+    redis("CLIENT", "UNPAUSE")
+    done = run_cli("rm", key, "--server", f"http://127.0.0.1:{server.port}")
+    assert done.returncode in (0, 3), "the first may have gone through by now"
+    assert redis.values() == []
+
+
 def test_hostile_words_reach_no_key_and_no_command(start, redis):
     """B89: keys come from digests only, and commands are framed by length."""
     redis("SET", "victim", "alive")
