@@ -214,7 +214,7 @@ def test_get_and_rm_speak_json(files, store_folder, tmp_path):
     assert (facts["key"], facts["output"], facts["bytes"]) == (
         key, str(output), output.stat().st_size)
     gone = run_cli("rm", key, "--store", store, "--json")
-    assert json.loads(gone.stdout) == {"key": key, "removed": 1}
+    assert json.loads(gone.stdout) == {"key": key, "removed": 1, "complete": True}
 
 
 def test_an_embedding_is_told_alike_by_servers_stores_and_encode(start, files, store_folder,
