@@ -37,7 +37,7 @@ std::vector<EmbeddingKey> Entry::alias_keys() const {
   return keys;
 }
 
-void Entry::close_keys() noexcept {
+void Entry::close_keys() const noexcept {
   std::lock_guard lock(details->keys_mutex);
   details->keys_closed = true;
 }

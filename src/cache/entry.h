@@ -154,7 +154,7 @@ class alignas(64) EmbeddingView::Entry {
   bool add_key(const EmbeddingKey& further);
   std::vector<EmbeddingKey> alias_keys() const;
   // From then on the list is constant.
-  void close_keys() noexcept;
+  void close_keys() const noexcept;
 
   // Of two hits at once one may be lost: it is for people, and must cost nothing.
   void count_hit() const noexcept {
