@@ -175,13 +175,17 @@ TEST_F(LibraryFaults, NeverLetALateAnswerAnswerAnotherCall) {
   ASSERT_TRUE(put_one(*store_, key_number(7), other).ok());
   store_ = make_mooncake_store(cluster_.options());  // with its usual patience
   ASSERT_TRUE(works_again());
-  for (int round = 0; round < 20; ++round) {
-    cluster_.set_faults("get slow 30");
+  for (int round = 0; round < 4; ++round) {
+    // Far beyond the deadline, also where a thread waits long for its turn on a busy machine.
+    const auto late = std::chrono::steady_clock::now() + milliseconds(600);
+    cluster_.set_faults("get slow 500");
     EXPECT_EQ(get(within(milliseconds(5))).status, StoreStatus::timeout);
     cluster_.set_faults("");
-    Bytes bytes(other.size());
-    ASSERT_TRUE(get_one(*store_, key_number(7), bytes).ok());
-    ASSERT_EQ(bytes, other) << round;
+    do {
+      Bytes bytes(other.size());
+      ASSERT_TRUE(get_one(*store_, key_number(7), bytes).ok());
+      ASSERT_EQ(bytes, other) << round;
+    } while (std::chrono::steady_clock::now() < late);
   }
 }
 
