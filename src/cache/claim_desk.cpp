@@ -100,7 +100,7 @@ ClaimDesk::ClaimDesk(StoreTiers& tiers, const ControllerOptions& options)
       keeper_(std::make_shared<ClaimKeeper>(options.claim_ttl, options.store_timeout)),
       lane_(enabled_ ? std::make_unique<Lane>(claim_threads, most_waiting) : nullptr) {}
 
-std::optional<std::size_t> ClaimDesk::tier_for(const EmbeddingKey& key,
+std::optional<std::size_t> ClaimDesk::tier_for(const ValueExpectation& item,
                                                std::optional<std::uint64_t> bytes) const {
   if (!enabled_) return std::nullopt;
   for (std::size_t number = tiers_.count(); number-- > 0;) {
@@ -109,7 +109,8 @@ std::optional<std::size_t> ClaimDesk::tier_for(const EmbeddingKey& key,
     if (!can.can_claim) continue;
     // What is cheap will not be put, and how cheap it is shows when it is encoded.
     if (skips_cheap_puts_ && !can.is_local) return std::nullopt;
-    const bool takes_it = !tier.is_paused(Tier::Direction::writes) && !tier.is_avoided(key) &&
+    const bool takes_it = !tier.is_paused(Tier::Direction::writes) && !tier.is_avoided(item.key) &&
+                          !tier.deletions().cover(item.key, item.model_fingerprint) &&
                           bytes.value_or(0) <= can.max_value_bytes;
     return takes_it ? std::optional(number) : std::nullopt;
   }

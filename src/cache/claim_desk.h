@@ -49,8 +49,8 @@ class ClaimDesk {
   ClaimDesk(StoreTiers& tiers, const ControllerOptions& options);
 
   // The tier to ask about a value of so many bytes, as far as they are known: the farthest that can
-  // claim, when it would be given the put that has to follow.
-  std::optional<std::size_t> tier_for(const EmbeddingKey& key,
+  // claim, when it would be given the put that has to follow, and at once: others wait for it.
+  std::optional<std::size_t> tier_for(const ValueExpectation& item,
                                       std::optional<std::uint64_t> bytes) const;
 
   // Asks, for as long as a lookup may take, and does not wait. Nothing when it cannot be asked.

@@ -64,7 +64,7 @@ std::optional<std::size_t> EmbeddingCacheController::Impl::claim_tier(
     const std::uint64_t staging = options.pool.staging_pages * core->pool().page_bytes();
     if (is_too_large && *bytes > staging) return std::nullopt;
   }
-  return claims.tier_for(item.key, bytes);
+  return claims.tier_for(item, bytes);
 }
 
 Clock::duration EmbeddingCacheController::Impl::claim_wait_limit(const Digest256& model) const {

@@ -123,8 +123,9 @@ class KeyRemoval {
   }
 
   bool make(const StoreContext& context, std::atomic<std::uint64_t>& removed) {
+    const bool is_complete = remove_all(*tier_, {&key_, 1}, context, &removed);
     was_made_ = true;
-    return remove_all(*tier_, {&key_, 1}, context, &removed);
+    return is_complete;
   }
 
  private:

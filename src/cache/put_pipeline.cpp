@@ -21,7 +21,7 @@ class PutQueue::Call final : public LaneCall {
       } catch (...) {  // out of memory
         state_->count_dropped(batch.size());
       }
-      set_deadline(Clock::time_point::max());  // back, whoever asks now
+      set_deadline(Clock::now() + state_->options.timeout);  // back, whoever asks now
       state_->finish(batch);
     }
   }

@@ -88,6 +88,7 @@ class Tier {
 
   // What it is being told to delete: neither read nor put before that is over.
   DeleteFences& deletions() { return deletions_; }
+  const DeleteFences& deletions() const { return deletions_; }
 
   // What its gets take.
   FetchCosts& fetch_costs() { return fetch_costs_; }

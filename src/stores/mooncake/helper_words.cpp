@@ -8,7 +8,7 @@
 namespace vitrove::mooncake {
 namespace {
 
-// Of a turn, so that a helper that never stops talking keeps the supervisor from nothing.
+// Of a turn, so that a helper that never stops talking keeps nobody from anything.
 constexpr int frames_a_turn = 256;
 
 bool is_rpc_failure(const wire::Answer& answer) {
@@ -61,13 +61,13 @@ void HelperProcess::read_frames(Run& run) {
   }
 }
 
-// By a caller: until his own answer is there, and what came with it. Whatever is more than an
-// answer is the supervisor's affair, and so are the helper's end and a want of memory.
+// By a caller: until his own answer is there, and what came with it, or much else. Whatever is more
+// than an answer is the supervisor's affair, and so are the helper's end and a want of memory.
 void HelperProcess::read_answers(std::uint64_t call) noexcept {
   HelperLink::Loan loan = link_.borrow();
   HelperLink::Frame frame;
   bool is_there = loan && calls_.is_done(call);
-  while (loan) {
+  for (int frames = 0; loan && frames < frames_a_turn; ++frames) {
     try {
       const auto read = is_there ? loan.read_on(frame) : loan.wait_for(frame);
       if (read != HelperLink::Read::frame) return;

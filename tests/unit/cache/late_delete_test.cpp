@@ -2,6 +2,7 @@
 // what was put under the key meanwhile, and what they are about to take is not served.
 #include <cstring>
 
+#include "contract/forwarding_store.h"
 #include "support.h"
 
 namespace vitrove::testing {
@@ -39,22 +40,10 @@ std::optional<int> stored_generation(EmbeddingStore& store, const Picture& item)
 
 // Its deletes do not notice that whoever asked for them has left; with `dawdles`, its puts and
 // deletes take some milliseconds or none.
-class SlowStore final : public EmbeddingStore {
+class SlowStore final : public ForwardingStore {
  public:
   explicit SlowStore(bool dawdles) : dawdles_(dawdles) {}
 
-  std::string_view name() const override { return "slow"; }
-  StoreCapabilities capabilities() const override { return inner->capabilities(); }
-  StoreHealth health() const override { return inner->health(); }
-  std::vector<StoreResult> batch_is_exist(std::span<const EmbeddingKey> keys,
-                                          const StoreContext& context) override {
-    return inner->batch_is_exist(keys, context);
-  }
-  std::vector<StoreResult> batch_get_into_multi_buffers(std::span<const EmbeddingKey> keys,
-                                                        std::span<const MutableBufferList> lists,
-                                                        const StoreContext& context) override {
-    return inner->batch_get_into_multi_buffers(keys, lists, context);
-  }
   std::vector<StoreResult> batch_put_from_multi_buffers(std::span<const EmbeddingKey> keys,
                                                         std::span<const ConstBufferList> lists,
                                                         PutMode mode,
@@ -69,12 +58,6 @@ class SlowStore final : public EmbeddingStore {
     dawdle();
     return inner->batch_remove(keys, {});
   }
-  StoreResult list(const ListOptions& options, const std::function<bool(const ListedValue&)>& visit,
-                   const StoreContext& context) override {
-    return inner->list(options, visit, context);
-  }
-
-  const std::unique_ptr<EmbeddingStore> inner = make_memory_store();
 
  private:
   void dawdle() {
@@ -246,6 +229,27 @@ TEST_F(LateDelete, ThatIsGivenUpIsNotSaidToBeAbsentToATenant) {
   store_->add({.op = StoreOp::exist, .status = StoreStatus::io_error, .times = 1});
   EXPECT_FALSE(remove().complete) << "the store does not say";
   EXPECT_TRUE(stored() == std::nullopt);
+}
+
+// A put that is to wait would make all who wait for the claim wait, too.
+TEST_F(LateDelete, LetsNobodyClaimWhatItIsToTake) {
+  insert_and_store(1);
+  store_->add({.op = StoreOp::remove, .fault = Fault::hold_before, .times = 1});
+  leave_at_the_gate([&](const RequestContext& context) {
+    controller_.remove(item_.key(), std::nullopt, context);
+  });
+  const auto claims = store_->calls(StoreOp::claim);
+  auto ticket = lead(controller_, item_);
+  EXPECT_EQ(ticket.claim(request()).outcome, FillTicket::Claim::encode_it);
+  EXPECT_EQ(store_->calls(StoreOp::claim), claims);
+  publish_generation(ticket, item_, 2);
+  auto other = lead(controller_, picture(2));
+  other.claim(request());
+  EXPECT_EQ(store_->calls(StoreOp::claim), claims + 1) << "others are claimed as ever";
+  publish(other, picture(2));
+  store_->heal();
+  settle(controller_);
+  EXPECT_EQ(stored(), 2);
 }
 
 TEST_F(LateDelete, HoldsUpNoOtherKeyAndNoOtherModel) {

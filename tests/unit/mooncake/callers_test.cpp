@@ -111,5 +111,24 @@ TEST_F(MooncakeCallers, AreAllToldWhenTheHelperDies) {
   finish();
 }
 
+// It answers calls that nobody has made, without end: neither a caller nor the end waits for it.
+TEST(MooncakeCaller, IsNotKeptByAHelperThatNeverStopsTalking) {
+  const FakeCluster cluster;
+  MooncakeStoreOptions options = cluster.options();
+  options.library.clear();
+  options.python = test::source_dir() / "tests" / "mooncake" / "babbling_helper.py";
+  options.hang_timeout = std::chrono::milliseconds(200);
+  PagePool pool({.pool_bytes = 2 * place_bytes});
+  const auto store = make_mooncake_store(options);
+  store->register_shared_buffer(pool.arena(), pool.memfd());
+  ASSERT_TRUE(eventually([&] { return store->health().state == StoreState::ready; }))
+      << store->health().detail;
+  StoreContext context;
+  context.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+  const auto target = pool.arena().first(value_bytes);
+  EXPECT_FALSE(get_one(*store, key_number(1), target, context).ok());
+  store->unregister_buffer(pool.arena());
+}
+
 }  // namespace
 }  // namespace vitrove::testing
