@@ -1,4 +1,5 @@
 // Flushing and removing (field cases B32, B38, B76).
+#include "contract/forwarding_store.h"
 #include "support.h"
 
 namespace vitrove::testing {
@@ -190,26 +191,8 @@ TEST_F(Flushing, AnAliasesTargetThatWasUnderWayIsNotPublished) {
 }
 
 TEST_F(Flushing, AStoreThatCannotListIsLeftAlone) {
-  struct Unlistable final : public EmbeddingStore {
-    std::unique_ptr<EmbeddingStore> inner = make_memory_store();
-    std::string_view name() const override { return "unlistable"; }
+  struct Unlistable final : public ForwardingStore {
     StoreCapabilities capabilities() const override { return {}; }
-    StoreHealth health() const override { return {}; }
-    std::vector<StoreResult> batch_is_exist(std::span<const EmbeddingKey> keys,
-                                            const StoreContext& context) override {
-      return inner->batch_is_exist(keys, context);
-    }
-    std::vector<StoreResult> batch_get_into_multi_buffers(std::span<const EmbeddingKey> keys,
-                                                          std::span<const MutableBufferList> lists,
-                                                          const StoreContext& context) override {
-      return inner->batch_get_into_multi_buffers(keys, lists, context);
-    }
-    std::vector<StoreResult> batch_put_from_multi_buffers(std::span<const EmbeddingKey> keys,
-                                                          std::span<const ConstBufferList> lists,
-                                                          PutMode mode,
-                                                          const StoreContext& context) override {
-      return inner->batch_put_from_multi_buffers(keys, lists, mode, context);
-    }
   };
   EmbeddingCacheController controller(small_pool(8), {std::make_shared<Unlistable>()});
   serve_one(controller, picture(1));

@@ -1,4 +1,5 @@
 // Several stores: nearest first, far hits copied near, puts to all, one budget (design section 5).
+#include "contract/forwarding_store.h"
 #include "support.h"
 
 namespace vitrove::testing {
@@ -141,25 +142,18 @@ TEST_F(Tiers, AValueBeyondATiersLimitSkipsThatTier) {  // B52
   EXPECT_FALSE(stats.put_breaker_open);
 }
 
-struct NoReplace final : public EmbeddingStore {
-  std::unique_ptr<EmbeddingStore> inner = make_memory_store();
+struct NoReplace final : public ForwardingStore {
   std::atomic<int> gets = 0;
   std::atomic<int> puts = 0;
   std::atomic<int> replaces = 0;
   std::atomic<bool> can_remove = true;
   std::atomic<bool> remove_works = true;
-  std::string_view name() const override { return "no_replace"; }
   StoreCapabilities capabilities() const override {
     StoreCapabilities can = inner->capabilities();
     can.can_replace = false;
     can.can_remove = can_remove;
     can.reports_pieces = false;
     return can;
-  }
-  StoreHealth health() const override { return inner->health(); }
-  std::vector<StoreResult> batch_is_exist(std::span<const EmbeddingKey> keys,
-                                          const StoreContext& context) override {
-    return inner->batch_is_exist(keys, context);
   }
   std::vector<StoreResult> batch_get_into_multi_buffers(std::span<const EmbeddingKey> keys,
                                                         std::span<const MutableBufferList> lists,

@@ -1,4 +1,5 @@
 // When what was encoded reaches the stores, and when it never does.
+#include "contract/forwarding_store.h"
 #include "support.h"
 
 namespace vitrove::testing {
@@ -181,30 +182,18 @@ TEST_F(Writing, WhatWasFlushedBeforeItsLastUseIsNotPut) {
 }
 
 // A store across a network, with a latency that cannot be beaten.
-struct FarStore final : public EmbeddingStore {
+struct FarStore final : public ForwardingStore {
   explicit FarStore(std::chrono::milliseconds time) : latency(time) {}
-  std::string_view name() const override { return "far"; }
   StoreCapabilities capabilities() const override {
     StoreCapabilities can = inner->capabilities();
     can.is_local = false;
     return can;
-  }
-  StoreHealth health() const override { return inner->health(); }
-  std::vector<StoreResult> batch_is_exist(std::span<const EmbeddingKey> keys,
-                                          const StoreContext& context) override {
-    return inner->batch_is_exist(keys, context);
   }
   std::vector<StoreResult> batch_get_into_multi_buffers(std::span<const EmbeddingKey> keys,
                                                         std::span<const MutableBufferList> lists,
                                                         const StoreContext& context) override {
     std::this_thread::sleep_for(latency);
     return inner->batch_get_into_multi_buffers(keys, lists, context);
-  }
-  std::vector<StoreResult> batch_put_from_multi_buffers(std::span<const EmbeddingKey> keys,
-                                                        std::span<const ConstBufferList> lists,
-                                                        PutMode mode,
-                                                        const StoreContext& context) override {
-    return inner->batch_put_from_multi_buffers(keys, lists, mode, context);
   }
   StoreResult claim(const EmbeddingKey& key, std::chrono::milliseconds ttl, ClaimToken& token,
                     const StoreContext& context) override {
@@ -213,7 +202,6 @@ struct FarStore final : public EmbeddingStore {
   }
   std::atomic<int> claims{0};
   const std::chrono::milliseconds latency;
-  std::unique_ptr<EmbeddingStore> inner = make_memory_store();
 };
 
 TEST(CheapPuts, AreSkippedOnceGetsHaveShownWhatTheyCost) {
