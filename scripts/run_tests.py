@@ -137,8 +137,8 @@ def run_gtest(tally, label, program, env, timeout):
     outcome = once(program.name, [])
     leaks = leak_budget.excesses(log.read_text(errors="replace"))
     if not leaks and is_worth_a_second_look(label, outcome, [log]):
-        look_again(tally, outcome, lambda names: once(f"{program.name}-alone",
-                                                      [f"--gtest_filter={':'.join(names)}"]))
+        look_again(tally, label, outcome, lambda names: once(f"{program.name}-alone",
+                                                             [f"--gtest_filter={':'.join(names)}"]))
     outcome.failed += leaks
     finish(tally, f"{label} {program.name}", outcome, log, started)
 
@@ -176,8 +176,8 @@ def run_pytest(tally, label, folder, build, env, timeout):
     outcome = once(folder.name, [folder], PYTEST_PROCESSES)
     log = logs / f"{folder.name}.log"
     if is_worth_a_second_look(label, outcome, [log, logs / f"{folder.name}-files"]):
-        look_again(tally, outcome, lambda names: once(f"{folder.name}-alone",
-                                                      [ROOT / name for name in names], 0))
+        look_again(tally, label, outcome, lambda names: once(f"{folder.name}-alone",
+                                                             [ROOT / name for name in names], 0))
     finish(tally, f"{label} tests/{folder.name} (pytest)", outcome, log, started)
 
 
@@ -185,17 +185,19 @@ def is_worth_a_second_look(label, outcome, places):
     return second_look.is_allowed(label, outcome.good, len(outcome.passed), outcome.failed, places)
 
 
-def look_again(tally, outcome, once):
-    """Whatever does not pass alone has failed; what the second run has not run at all, too."""
+def look_again(tally, label, outcome, once):
+    """Whatever does not pass alone each time has failed; what a run has not run at all, too."""
     first = outcome.failed
-    steady = once(first).passed
+    steady = set(first)
+    for _ in range(second_look.repetitions(label)):
+        steady &= set(once(first).passed)
     outcome.failed = [name for name in first if name not in steady]
     for name in first:
         if name not in outcome.failed:
             outcome.passed.append(name)
-            tally.unsteady.append(name)
-            print(f"UNSTEADY {name}: failed beside other tests, without a sanitizer's report, and "
-                  "passed alone", flush=True)
+            tally.unsteady.append(f"{label} {name}")
+            print(f"UNSTEADY {label} {name}: failed beside other tests, without a sanitizer's report, "
+                  "and passed alone", flush=True)
     outcome.good = not outcome.failed
 
 

@@ -62,7 +62,7 @@ cat >"$work/root/python" <<'END'
 root=$(cd "$(dirname "$0")" && pwd)
 export PYTHONHOME="$root/usr" PYTHONPATH="$root/site" PYTHONDONTWRITEBYTECODE=1
 libraries=$root/usr/lib/x86_64-linux-gnu
-exec "$root/usr/lib64/ld-linux-x86-64.so.2" --library-path "$libraries:$libraries/blas:$libraries/lapack" \
+exec "$root/usr/lib64/ld-linux-x86-64.so.2" --library-path "$libraries:$libraries/blas:$libraries/lapack:$root/usr/lib" \
     "$root/usr/bin/python3" "$@"
 END
 chmod +x "$work/root/python"

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
@@ -228,6 +229,7 @@ int RedisCluster::cluster_port(std::size_t index) {
 }
 
 void RedisCluster::begin_move(std::uint16_t slot, std::size_t from, std::size_t to) {
+  wait_until_agreed();
   const std::string number = std::to_string(slot);
   server(to).ask({"CLUSTER", "SETSLOT", number, "IMPORTING", id_of(from)});
   server(from).ask({"CLUSTER", "SETSLOT", number, "MIGRATING", id_of(to)});
@@ -248,6 +250,31 @@ void RedisCluster::end_move(std::uint16_t slot, std::size_t to) {
   for (const auto& one : servers_) {
     one->ask({"CLUSTER", "SETSLOT", std::to_string(slot), "NODE", id});
   }
+  wait_until_agreed();
+}
+
+std::string RedisCluster::view_of(std::size_t index) {
+  std::set<std::string> lines;
+  for (const redis::Reply& range : server(index).ask({"CLUSTER", "SLOTS"}).elements) {
+    lines.insert(std::to_string(range.elements.at(0).number) + "-" +
+                 std::to_string(range.elements.at(1).number) + " " +
+                 std::to_string(range.elements.at(2).elements.at(1).number));
+  }
+  std::istringstream info(server(index).ask({"CLUSTER", "INFO"}).text);
+  for (std::string line; std::getline(info, line);) {
+    if (line.starts_with("cluster_current_epoch:")) lines.insert(line);
+  }
+  std::string view;
+  for (const std::string& line : lines) view += line + '\n';
+  return view;
+}
+
+void RedisCluster::wait_until_agreed() {
+  const auto agree = [this] {
+    const std::string first = view_of(0);
+    return view_of(1) == first && view_of(2) == first;
+  };
+  wait_for(agree, "the servers of the cluster do not agree");
 }
 
 void RedisCluster::wait_until_whole() {

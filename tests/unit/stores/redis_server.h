@@ -87,7 +87,11 @@ class RedisCluster {
   std::string id_of(std::size_t index);
   void wait_until_whole();
 
-  // The stages of moving a slot and its keys.
+  // Servers hear of each other's moves a little later. Whoever moves a slot before that gives it an
+  // epoch that another has, too: one of them takes the slot back, and its keys are deleted.
+  void wait_until_agreed();
+
+  // The stages of moving a slot and its keys. The first and the last end when all agree.
   void begin_move(std::uint16_t slot, std::size_t from, std::size_t to);
   void move_key(const std::string& name, std::size_t from, std::size_t to);
   void end_move(std::uint16_t slot, std::size_t to);
@@ -95,6 +99,7 @@ class RedisCluster {
  private:
   RedisCluster(const std::string& password, const TestCertificates* certificates);
   int cluster_port(std::size_t index);
+  std::string view_of(std::size_t index);  // who has which slots, and the epoch
 
   const std::string password_;
   std::string ca_;
