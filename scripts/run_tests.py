@@ -62,17 +62,16 @@ class Tally:
 
 
 def run(command, log, timeout, env=None, cwd=ROOT):
-    """Runs a command into a log file; True when it ended with 0 in time."""
+    """Runs a command into a log file; what it ended with, None when that was not in time."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with open(log, "wb") as out:
         try:
-            code = subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, cwd=cwd,
+            return subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, cwd=cwd,
                                   stdin=subprocess.DEVNULL, timeout=timeout,
                                   env={**os.environ, **(env or {})}).returncode
         except subprocess.TimeoutExpired:
             out.write(f"\nended after {timeout} s\n".encode())
-            return False
-    return code == 0
+            return None
 
 
 def show_tail(log, lines=120):
@@ -84,23 +83,25 @@ def run_command(tally, name, command, timeout, env=None):
     """A step that counts as one test."""
     started = time.monotonic()
     log = ROOT / "build" / "test-logs" / f"{name.replace(' ', '-').replace('/', '-')}.log"
-    good = run(command, log, timeout, env)
+    good = run(command, log, timeout, env) == 0
     tally.add(name, int(good), [] if good else ["see the log above"], time.monotonic() - started,
               log)
     return good
 
 
 class Outcome:
-    """Of one run of one program: which tests passed, and which did not."""
+    """Of one run of one program: which tests passed, which did not, and where it left its words."""
 
-    def __init__(self, good):
-        self.good = good
+    def __init__(self, code, places):
+        self.code = code
+        self.good = code == 0
+        self.places = places
         self.passed = []
         self.failed = []
 
 
-def read_gtest(report, good):
-    outcome = Outcome(good)
+def read_gtest(report, code, places):
+    outcome = Outcome(code, places)
     if not report.exists():
         return outcome
     for suite in json.loads(report.read_text())["testsuites"]:
@@ -110,8 +111,8 @@ def read_gtest(report, good):
     return outcome
 
 
-def read_pytest(report, good):
-    outcome = Outcome(good)
+def read_pytest(report, code, places):
+    outcome = Outcome(code, places)
     if not report.exists():
         return outcome
     for case in ElementTree.parse(report).getroot().iter("testcase"):
@@ -129,17 +130,18 @@ def run_gtest(tally, label, program, env, timeout):
     def once(name, arguments):
         report = logs / f"{name}.json"
         report.unlink(missing_ok=True)
-        good = run([program, f"--gtest_output=json:{report}", "--gtest_brief=1", *arguments],
-                   logs / f"{name}.log", timeout, env)
-        return read_gtest(report, good)
+        log = logs / f"{name}.log"
+        code = run([program, f"--gtest_output=json:{report}", "--gtest_brief=1", *arguments], log,
+                   timeout, env)
+        outcome = read_gtest(report, code, [log])
+        outcome.failed += leak_budget.excesses(log.read_text(errors="replace"))
+        return outcome
 
     log = logs / f"{program.name}.log"
     outcome = once(program.name, [])
-    leaks = leak_budget.excesses(log.read_text(errors="replace"))
-    if not leaks and is_worth_a_second_look(label, outcome, [log]):
+    if second_look.is_allowed(label, outcome):
         look_again(tally, label, outcome, lambda names: once(f"{program.name}-alone",
                                                              [f"--gtest_filter={':'.join(names)}"]))
-    outcome.failed += leaks
     finish(tally, f"{label} {program.name}", outcome, log, started)
 
 
@@ -168,21 +170,17 @@ def run_pytest(tally, label, folder, build, env, timeout):
                    f"--maxfail={20 if launcher else 1000}", f"--junitxml={report}",
                    "--override-ini=junit_family=xunit1",  # which names the files
                    f"--rootdir={ROOT}", f"--basetemp={temporary}/t", *tests]
-        good = run(command, log, timeout, {**env, "TMPDIR": temporary})
-        tidy_up = ["rm", "-rf", temporary] if good else ["mv", temporary, kept]
+        code = run(command, log, timeout, {**env, "TMPDIR": temporary})
+        tidy_up = ["rm", "-rf", temporary] if code == 0 else ["mv", temporary, kept]
         run([*as_the_tests, *tidy_up], logs / f"{name}-tidy-up.log", 300)
-        return read_pytest(report, good)
+        return read_pytest(report, code, [log, kept])
 
     outcome = once(folder.name, [folder], PYTEST_PROCESSES)
     log = logs / f"{folder.name}.log"
-    if is_worth_a_second_look(label, outcome, [log, logs / f"{folder.name}-files"]):
+    if second_look.is_allowed(label, outcome):
         look_again(tally, label, outcome, lambda names: once(f"{folder.name}-alone",
                                                              [ROOT / name for name in names], 0))
     finish(tally, f"{label} tests/{folder.name} (pytest)", outcome, log, started)
-
-
-def is_worth_a_second_look(label, outcome, places):
-    return second_look.is_allowed(label, outcome.good, len(outcome.passed), outcome.failed, places)
 
 
 def look_again(tally, label, outcome, once):
@@ -190,7 +188,7 @@ def look_again(tally, label, outcome, once):
     first = outcome.failed
     steady = set(first)
     for _ in range(second_look.repetitions(label)):
-        steady &= set(once(first).passed)
+        steady &= second_look.steady(once(first))
     outcome.failed = [name for name in first if name not in steady]
     for name in first:
         if name not in outcome.failed:

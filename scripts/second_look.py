@@ -16,15 +16,26 @@ from pathlib import Path
 
 MOST = 5  # of one program
 MOST_RELEASE = 2
+TESTS_FAILED = 1  # what both test frameworks end with
 REPORT = re.compile(rb"(ERROR|WARNING): \w*Sanitizer|SUMMARY: \w*Sanitizer|runtime error: ")
 
 
-def is_allowed(label, good, passed, failed, places):
-    """Whether the failed tests of one program may be repeated. `places`: logs, and folders of logs."""
+def is_allowed(label, outcome):
+    """Whether the failed tests of one program may be repeated: it told of each and ended by itself."""
     most = MOST_RELEASE if label == "release" else MOST
-    if good or passed == 0 or not 0 < len(failed) <= most:
+    if outcome.code != TESTS_FAILED or not outcome.passed or not 0 < len(outcome.failed) <= most:
         return False
-    return not any(holds_report(file) for place in places for file in files_of(place))
+    return not has_reported(outcome)
+
+
+def steady(outcome):
+    """The tests that passed when they were repeated; none when the program then ended badly."""
+    told = outcome.good or (outcome.code == TESTS_FAILED and outcome.failed)
+    return set(outcome.passed) if told and not has_reported(outcome) else set()
+
+
+def has_reported(outcome):
+    return any(holds_report(file) for place in outcome.places for file in files_of(place))
 
 
 def repetitions(label):
@@ -43,6 +54,6 @@ def holds_report(path):
             return False
         with open(path, "rb") as file:
             return any(REPORT.search(line) for line in file)
-    except OSError:  # what a test has locked
-        return False
+    except OSError:  # what a test has locked; a log is none of those
+        return path.suffix == ".log" and path.exists()
 

@@ -3,8 +3,10 @@
 // A delete may act long after it was asked for, and after its caller has given up. What is put
 // under the key meanwhile must not go with it, and what it is about to take must not be served any
 // more (field case B32). So each delete stands behind a fence, from before the pool forgets the key
-// until the store has answered, however late. Within it the store is not read, and puts wait
-// (put_pipeline.h).
+// until the store has answered, however late. Within it no lookup begins to read what is to go, and
+// puts wait (put_pipeline.h). The answer is the backend's call coming back: one that gives up by
+// itself while its engine may still delete (Redis, after its timeout) is believed to be done, and
+// what such a delete takes later is encoded once more.
 //
 // Thread-safe.
 #pragma once

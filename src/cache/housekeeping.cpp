@@ -78,6 +78,7 @@ bool remove_all(Tier& tier, std::span<const EmbeddingKey> keys, const StoreConte
     }
     for (std::size_t i = 0; i < batch.size(); ++i) {
       complete = complete && is_gone(results[i]);
+      if (is_gone(results[i])) tier.mark_renewed(batch[i]);
       if (may_go_late(results[i])) tier.mark_bad(batch[i], Tier::Bad::not_believed);
     }
   }
@@ -148,11 +149,12 @@ FlushReport Impl::remove(const EmbeddingKey& key, const std::optional<Digest256>
   FlushTier pool{"pool", 0};
   std::vector<std::shared_ptr<PutQueue::Fence>> fences(tiers.count());
   std::vector<std::optional<bool>> is_his(tiers.count());
+  std::vector<bool> puts_gone(tiers.count());
   for (std::size_t number = 0; number < tiers.count(); ++number) {
     if (tenant) {
       // What is his is not known before it has been read, and then no put of it may be on its way.
       *pool.removed += forget(key, tenant, concerned);
-      wait_for_puts(number, concerned, context);
+      puts_gone[number] = wait_for_puts(number, concerned, context);
       is_his[number] = tier_has(number, key, *tenant, context);
       if (!is_his[number].value_or(false)) continue;
     }
@@ -163,11 +165,13 @@ FlushReport Impl::remove(const EmbeddingKey& key, const std::optional<Digest256>
   report.tiers.push_back(pool);
   for (std::size_t number = 0; number < tiers.count(); ++number) {
     if (fences[number] == nullptr) {
-      report.tiers.push_back({tiers.tier(number).name(), 0, is_his[number].has_value()});
+      report.tiers.push_back(
+          {tiers.tier(number).name(), 0, puts_gone[number] && is_his[number].has_value()});
       continue;
     }
-    wait_for_puts(number, concerned, context);
+    puts_gone[number] = wait_for_puts(number, concerned, context);
     report.tiers.push_back(remove_from_tier(number, key, std::move(fences[number]), context));
+    report.tiers.back().complete = report.tiers.back().complete && puts_gone[number];
   }
   return report;
 }

@@ -118,8 +118,9 @@ class PutQueue::Call final : public LaneCall {
     const auto too_large =
         std::erase_if(values, [&](const Outgoing& value) { return value.job->bytes > limit; });
     tier.skipped_too_large(too_large, limit);
+    const bool renews = mode == PutMode::replace;
     std::vector<std::shared_ptr<Fence>> fences;
-    if (mode == PutMode::replace && !can.can_replace) {
+    if (renews && !can.can_replace) {
       for (const Outgoing& value : values) {
         fences.push_back(make_fence(state_, {value.job->value->header.key, std::nullopt}));
       }
@@ -136,7 +137,7 @@ class PutQueue::Call final : public LaneCall {
     }
     const auto start = Clock::now();
     const auto results = tier.put(keys, lists, mode, context);
-    note(values, results, Clock::now() - start);
+    note(values, results, renews, Clock::now() - start);
     take_back_revoked(values, context);
   }
 
@@ -166,14 +167,15 @@ class PutQueue::Call final : public LaneCall {
     state_->count_dropped(skipped);
   }
 
-  void note(const std::vector<Outgoing>& values, std::span<const StoreResult> results,
+  // A put that does not replace is told that all is well also where a bad value stays.
+  void note(const std::vector<Outgoing>& values, std::span<const StoreResult> results, bool renews,
             Clock::duration took) {
     Tier& tier = *state_->tier;
     std::uint64_t bytes = 0;
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (!results[i].ok()) continue;
       bytes += values[i].job->bytes;
-      tier.mark_good(values[i].job->value->header.key);
+      if (renews) tier.mark_renewed(values[i].job->value->header.key);
       values[i].job->claim.was_stored();
     }
     tier.puts().record(results, bytes, took);

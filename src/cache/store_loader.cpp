@@ -211,7 +211,7 @@ void StoreLoader::take_in(Visit& tour, GetCall& call, std::span<const std::size_
       continue;
     }
     item.found = true;
-    tour.tier.mark_good(item.wanted.key);
+    tour.tier.mark_readable(item.wanted.key);
     tour.on_found(items[i],
                   {std::move(call.values()[i]), std::move(*call.landings()[i]), tour.number});
     call.landings()[i].reset();

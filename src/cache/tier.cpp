@@ -168,26 +168,45 @@ bool Tier::is_of_its_key(const StoreResult& result) {
 }
 
 void Tier::mark_bad(const EmbeddingKey& key, Bad how) {
+  const auto now = Clock::now();
+  const auto until = how == Bad::not_believed ? now + avoid_time : Clock::time_point::min();
   std::lock_guard lock(bad_mutex_);
-  // A store that is rotten all over is left to its breaker and to checks; any victim will do here.
-  if (bad_.size() >= max_bad_keys && !bad_.contains(key)) bad_.erase(bad_.begin());
-  bad_[key] = how == Bad::not_believed ? Clock::now() + avoid_time : Clock::time_point::min();
+  if (bad_.size() >= max_bad_keys && !bad_.contains(key)) make_room_for_a_mark(now, how);
+  const auto mark = bad_.try_emplace(key, until).first;
+  mark->second = std::max(mark->second, until);
 }
 
-void Tier::mark_good(const EmbeddingKey& key) {
+// Of those that could not be read, and of old ones, any will do: they are found out again.
+void Tier::make_room_for_a_mark(Clock::time_point now, Bad how) {
+  std::erase_if(bad_, [now](const auto& mark) { return mark.second <= now; });
+  if (bad_.size() < max_bad_keys) return;
+  if (how == Bad::not_believed) all_avoided_until_ = now + avoid_time;
+  bad_.erase(bad_.begin());
+}
+
+void Tier::mark_renewed(const EmbeddingKey& key) {
   std::lock_guard lock(bad_mutex_);
   bad_.erase(key);
 }
 
+void Tier::mark_readable(const EmbeddingKey& key) {
+  const auto now = Clock::now();
+  std::lock_guard lock(bad_mutex_);
+  const auto mark = bad_.find(key);
+  if (mark != bad_.end() && mark->second <= now) bad_.erase(mark);
+}
+
 bool Tier::is_bad(const EmbeddingKey& key) const {
   std::lock_guard lock(bad_mutex_);
-  return bad_.contains(key);
+  return bad_.contains(key) || Clock::now() < all_avoided_until_;
 }
 
 bool Tier::is_avoided(const EmbeddingKey& key) const {
+  const auto now = Clock::now();
   std::lock_guard lock(bad_mutex_);
+  if (now < all_avoided_until_) return true;
   const auto found = bad_.find(key);
-  return found != bad_.end() && Clock::now() < found->second;
+  return found != bad_.end() && now < found->second;
 }
 
 StoreStats Tier::snapshot() const {

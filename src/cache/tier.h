@@ -74,10 +74,14 @@ class Tier {
 
   // The next put of a bad key replaces what is there. A value that was not believed is not asked
   // for again before that, or for a while when no put comes about; one that could not be read may
-  // be readable the next time.
+  // be readable the next time. Where too many are not believed, none is for that while.
   enum class Bad : std::uint8_t { unreadable, not_believed };
   void mark_bad(const EmbeddingKey& key, Bad how);
-  void mark_good(const EmbeddingKey& key);
+  // What was there has been replaced, or has gone.
+  void mark_renewed(const EmbeddingKey& key);
+  // It was read and is as it should be. Says nothing against a mark that was made meanwhile, since
+  // the read began before what the mark is about.
+  void mark_readable(const EmbeddingKey& key);
   bool is_bad(const EmbeddingKey& key) const;      // replace it
   bool is_avoided(const EmbeddingKey& key) const;  // and do not read it now
 
@@ -117,8 +121,11 @@ class Tier {
   FetchCosts fetch_costs_;
   DeleteFences deletions_;
 
+  void make_room_for_a_mark(Clock::time_point now, Bad how);
+
   mutable std::mutex bad_mutex_;
   std::unordered_map<EmbeddingKey, Clock::time_point> bad_;  // until when to avoid it
+  Clock::time_point all_avoided_until_ = Clock::time_point::min();
 };
 
 }  // namespace vitrove

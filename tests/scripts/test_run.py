@@ -160,17 +160,38 @@ def test_a_failure_without_a_sanitizers_report_is_looked_at_again_and_told(
     assert capfd.readouterr().out.count("UNSTEADY") == (2 if passed > 2 else 0)
 
 
+def outcome_of(code, passed, failed, places=()):
+    outcome = run_tests.Outcome(code, places)
+    outcome.passed, outcome.failed = list(passed), list(failed)
+    return outcome
+
+
 def test_many_failures_a_bad_end_and_none_at_all_get_no_second_look(tmp_path):
-    few, many = ["a"], [str(number) for number in range(6)]
-    looks = run_tests.second_look.is_allowed
-    assert looks("tsan", False, 10, few, [])
-    assert not looks("tsan", False, 10, many, [])
-    assert not looks("release", False, 10, many[:3], [])
-    assert not looks("tsan", False, 10, [], []), "it crashed"
-    assert not looks("tsan", False, 0, few, []), "nothing works"
+    def looks(label, *outcome):
+        return run_tests.second_look.is_allowed(label, outcome_of(*outcome))
+
+    assert looks("tsan", 1, "xyz", "a")
+    assert not looks("tsan", 1, "xyz", "abcdef")
+    assert not looks("release", 1, "xyz", "abc")
+    assert not looks("tsan", 1, "xyz", "")
+    assert not looks("tsan", 1, "", "a"), "nothing works"
+    for crashed in (-11, 66, None):
+        assert not looks("tsan", crashed, "xyz", "a")
     folder = tmp_path / "files"
     (folder / "below").mkdir(parents=True)
     os.mkfifo(folder / "pipe")  # nobody reads it for ever
-    assert looks("tsan", False, 10, few, [folder])
+    assert looks("tsan", 1, "xyz", "a", [folder])
     (folder / "below" / "server.log").write_text("ok\n==7==ERROR: AddressSanitizer: heap-use\n")
-    assert not looks("asan", False, 10, few, [folder]), "the server's report"
+    assert not looks("asan", 1, "xyz", "a", [folder]), "the server's report"
+
+
+def test_what_passes_in_a_program_that_ends_badly_is_not_steady(tmp_path):
+    steady = run_tests.second_look.steady
+    log = tmp_path / "program.log"
+    log.write_text("SUMMARY: AddressSanitizer: 7 byte(s) leaked\n")
+    assert steady(outcome_of(0, "ab", "")) == {"a", "b"}
+    assert steady(outcome_of(1, "a", "b")) == {"a"}
+    assert steady(outcome_of(1, "ab", "")) == set(), "it leaks at its end"
+    assert steady(outcome_of(-11, "a", "b")) == set()
+    assert steady(outcome_of(None, "a", "b")) == set()
+    assert steady(outcome_of(0, "ab", "", [log])) == set()

@@ -216,6 +216,46 @@ TEST_F(LateDelete, ThatWasNeverMadeLeavesNothingOldBehindTheNewValue) {
   controller_.check_invariants();
 }
 
+// A read that began before the delete says nothing about what came after.
+TEST_F(LateDelete, ThatIsGivenUpDuringAReadLeavesNothingOldToBeBelieved) {
+  insert_and_store(1);
+  controller_.flush(FlushScope::local, std::nullopt, request());
+  store_->add({.op = StoreOp::get, .fault = Fault::hold_after, .times = 1});
+  store_->add({.op = StoreOp::remove, .status = StoreStatus::io_error, .times = 1});
+  std::jthread reader([&] { acquire_one(controller_, item_); });
+  ASSERT_TRUE(store_->gate().wait_for_waiting(1));
+  EXPECT_FALSE(controller_.remove(item_.key(), std::nullopt, request()).tiers[1].complete);
+  store_->gate().open();
+  reader.join();
+  insert(2);
+  settle(controller_);
+  EXPECT_EQ(stored(), 2);
+  controller_.check_invariants();
+}
+
+// It may still come, though the store says that nothing is there.
+TEST(LateDeletes, AreNotCompleteBeforeAPutUnderWayHasEnded) {
+  const auto store = std::make_shared<FaultyStore>(std::make_shared<SlowStore>(false));
+  ControllerOptions options = small_pool(16);
+  options.put_threads = 2;
+  options.put_timeout = 50ms;
+  EmbeddingCacheController controller(options, {store});
+  const Picture item = picture(1);
+  for (const auto& tenant : {std::optional<Digest256>(), std::optional(tenant_digest(item.tenant))}) {
+    store->add({.op = StoreOp::put, .fault = Fault::hold_before, .times = 1});
+    serve_one(controller, item);
+    ASSERT_TRUE(store->gate().wait_for_waiting(1));
+    EXPECT_FALSE(controller.remove(item.key(), tenant, request()).tiers[1].complete);
+    store->gate().open();
+    settle(controller);
+    store->gate().close();
+    EXPECT_TRUE(eventually(
+        [&] { return controller.remove(item.key(), tenant, request()).tiers[1].complete; }));
+    EXPECT_TRUE(read_back(store->inner(), item.key()).empty());
+  }
+  controller.check_invariants();
+}
+
 // What is not read for a while is still there, and still his.
 TEST_F(LateDelete, ThatIsGivenUpIsNotSaidToBeAbsentToATenant) {
   insert_and_store(1);

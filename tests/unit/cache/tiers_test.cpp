@@ -1,4 +1,5 @@
 // Several stores: nearest first, far hits copied near, puts to all, one budget (design section 5).
+#include "cache/tier.h"
 #include "contract/forwarding_store.h"
 #include "support.h"
 
@@ -221,6 +222,49 @@ TEST(Replacing, AKeyThatCanBeNeitherReplacedNorRemovedIsLeftAloneForAWhile) {
     settle(controller);
     EXPECT_EQ(store->puts, puts_before + 1) << "others go on";
   }
+}
+
+// Which values of a tier are not to be believed.
+class Marks : public ::testing::Test {
+ protected:
+  static constexpr std::size_t most = 65'536;
+  Tier tier_{make_memory_store(), "tier", {}};
+  const EmbeddingKey key_ = key_number(0);
+};
+
+TEST_F(Marks, OfWhatCouldNotBeReadGoWhenItCan) {
+  tier_.mark_bad(key_, Tier::Bad::unreadable);
+  EXPECT_TRUE(tier_.is_bad(key_));
+  EXPECT_FALSE(tier_.is_avoided(key_)) << "it may be readable the next time";
+  tier_.mark_readable(key_);
+  EXPECT_FALSE(tier_.is_bad(key_));
+}
+
+TEST_F(Marks, OfWhatIsNotBelievedOutliveReadsThatBeganBefore) {
+  tier_.mark_bad(key_, Tier::Bad::not_believed);
+  tier_.mark_bad(key_, Tier::Bad::unreadable);
+  tier_.mark_readable(key_);
+  EXPECT_TRUE(tier_.is_bad(key_));
+  EXPECT_TRUE(tier_.is_avoided(key_));
+  tier_.mark_renewed(key_);
+  EXPECT_FALSE(tier_.is_bad(key_));
+  EXPECT_FALSE(tier_.is_avoided(key_));
+}
+
+TEST_F(Marks, BeyondTheirNumberMeanThatNothingIsBelieved) {
+  for (std::size_t i = 1; i <= most; ++i) tier_.mark_bad(key_number(i), Tier::Bad::not_believed);
+  EXPECT_FALSE(tier_.is_avoided(key_));
+  tier_.mark_bad(key_number(most + 1), Tier::Bad::not_believed);
+  for (std::size_t i = 0; i <= most + 1; ++i) ASSERT_TRUE(tier_.is_avoided(key_number(i))) << i;
+  EXPECT_TRUE(tier_.is_bad(key_));
+}
+
+TEST_F(Marks, BeyondTheirNumberOfWhatCouldNotBeReadKeepNobodyFromReading) {
+  for (std::size_t i = 0; i <= most; ++i) tier_.mark_bad(key_number(i), Tier::Bad::unreadable);
+  for (std::size_t i = 0; i <= most; ++i) ASSERT_FALSE(tier_.is_avoided(key_number(i))) << i;
+  tier_.mark_bad(key_, Tier::Bad::not_believed);
+  EXPECT_TRUE(tier_.is_avoided(key_));
+  EXPECT_FALSE(tier_.is_avoided(key_number(1)));
 }
 
 }  // namespace
