@@ -157,7 +157,8 @@ void FlightBoard::detach(const EmbeddingKey& key, const std::optional<Digest256>
   const auto found = shard.flights.find(key);
   if (found == shard.flights.end()) return;
   const std::shared_ptr<Flight> flight = found->second;
-  if (!tenant || flight->owner.tenant == tenant) take_off(shard, *flight);
+  const auto& owner = flight->owner.tenant;  // not known while an alias is followed
+  if (!tenant || !owner || owner == tenant) take_off(shard, *flight);
 }
 
 bool FlightBoard::is_stale(const Flight& flight) const {

@@ -325,6 +325,24 @@ TEST_F(Aliases, NoneIsMadeOfAFillThatWasRemovedMeanwhile) {
   controller_.check_invariants();
 }
 
+// Whose it is becomes known only when it has been read.
+TEST_F(Aliases, ATargetThatIsRemovedForItsTenantMeanwhileDoesNotComeBack) {
+  encode_first("a");
+  forget();
+  auto ticket = lead(controller_, b_);
+  store_->add(
+      {.op = StoreOp::get, .key = a_.key(), .fault = Fault::hold_after, .times = 1});
+  std::jthread twin([&] { look_twice(ticket, "x"); });
+  ASSERT_TRUE(store_->gate().wait_for_waiting(1));
+  const auto tenant = tenant_digest(a_.tenant);
+  EXPECT_TRUE(controller_.remove(a_.key(), tenant, request()).tiers[1].complete);
+  store_->gate().open();
+  twin.join();
+  EXPECT_FALSE(controller_.try_get(a_.key()));
+  settle(controller_);
+  controller_.check_invariants();
+}
+
 TEST_F(Aliases, AnEvictedEntryIsGoneUnderAllItsKeys) {
   EmbeddingCacheController controller(small_pool(2), {store_});
   {
