@@ -29,6 +29,7 @@
 #include "cli/serve_options.h"
 #include "cli/server_list.h"
 #include "cli/store_access.h"
+#include "media/media_kind.h"
 #include "server/encode_service.h"
 #include "vitrove/error.h"
 #include "vitrove/media.h"
@@ -110,7 +111,7 @@ std::vector<std::byte> read_file(const std::string& name) {
 
 // As its content says; what is no medium is for the server to refuse.
 Modality modality_of_file(std::span<const std::byte> bytes) {
-  return modality_of(sniff(bytes)).value_or(Modality::image);
+  return MediaKind(bytes).own().value_or(Modality::image);
 }
 
 std::string request_body(const EncodeArguments& arguments, std::span<const std::byte> bytes) {

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "media/data_url.h"
+#include "media/media_kind.h"
 #include "server/item_filler.h"
 #include "server/media_intake.h"
 #include "server/model_retirement.h"
@@ -218,8 +219,9 @@ PreparedItem EncodeService::Impl::prepare(const ModelSlot& slot, EncodeItem& ite
     ready.bytes = intake.fetch(item.url, context, received);
     item.url = {};
   }
-  if (!item.modality)
-    settle(slot.modality_for(ready.bytes ? sniff(*ready.bytes) : MediaFormat::unknown));
+  if (!item.modality) {
+    settle(ready.bytes ? slot.modality_for(MediaKind(*ready.bytes)) : slot.default_modality());
+  }
   ready.content =
       ready.bytes ? check_media(*ready.bytes, ready.modality, item.digest) : item.digest.value();
   ready.expectation =

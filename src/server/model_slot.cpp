@@ -34,11 +34,17 @@ Modality ModelSlot::default_modality() const {
   return info().modalities.empty() ? Modality::image : info().modalities.front();
 }
 
-Modality ModelSlot::modality_for(MediaFormat format) const {
+bool ModelSlot::takes(std::optional<Modality> modality) const {
+  return modality && pipelines_.contains(*modality);
+}
+
+Modality ModelSlot::modality_for(const MediaKind& kind) const {
   const Modality fallback = default_modality();
-  if (is_decodable(format, fallback)) return fallback;
-  const auto own = modality_of(format);
-  return own && pipelines_.contains(*own) ? *own : fallback;
+  if (kind.can_be(fallback)) return fallback;
+  if (takes(kind.own())) return *kind.own();
+  // Nothing that it could be is taken; the decoder of its format says best what is missing.
+  const auto by_format = modality_of(kind.format());
+  return takes(by_format) ? *by_format : fallback;
 }
 
 void ModelSlot::require_modality(Modality modality) const {

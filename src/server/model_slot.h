@@ -5,15 +5,16 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "media/media_kind.h"
 #include "server/metered_encoder.h"
 #include "vitrove/embedding_key.h"
 #include "vitrove/encode_batcher.h"
 #include "vitrove/encoder.h"
-#include "vitrove/media.h"
 #include "vitrove/value_format.h"
 
 namespace vitrove {
@@ -37,7 +38,7 @@ class ModelSlot {
   Modality default_modality() const;
   // The same where the content is known: what it is taken as by default, else its own kind where
   // the encoder takes that.
-  Modality modality_for(MediaFormat format) const;
+  Modality modality_for(const MediaKind& kind) const;
   // Throws Error{unsupported_format} naming what the encoder takes.
   void require_modality(Modality modality) const;
   ResolvedParams resolve(Modality modality, std::string_view kwargs) const;
@@ -47,6 +48,8 @@ class ModelSlot {
                           const ResolvedParams& params, const KeyScope& scope) const;
 
  private:
+  bool takes(std::optional<Modality> modality) const;
+
   std::shared_ptr<MeteredEncoder> encoder_;
   // One version for all decoders of a modality: a digest without bytes has no format to go by, and
   // must lead to the key that the bytes led to.

@@ -55,6 +55,11 @@ def copy(source: str, name: str) -> None:
                     "copy", "-fflags", "+bitexact", str(CLIPS / name)], check=True)
 
 
+def join(name: str, sources: list[str], *options: str) -> None:
+    subprocess.run(["ffmpeg", "-v", "error", "-y", *sources, "-c", "copy", "-fflags", "+bitexact",
+                    *options, str(CLIPS / name)], check=True)
+
+
 def audio(name: str, rate: int, channels: int, *options: str) -> None:
     samples = tones(rate)
     if channels == 1:
@@ -115,9 +120,17 @@ def main() -> None:
     audio("adts.aac", 44100, 2, "-c:a", "aac", "-b:a", "96k")
     audio("alac.m4a", 16000, 1, "-c:a", "alac")
     audio("opus.webm", 48000, 2, "-c:a", "libopus", "-b:a", "48k")
-    subprocess.run(["ffmpeg", "-v", "error", "-y", "-i", str(CLIPS / "h264.mp4"), "-i",
-                    str(CLIPS / "aac.m4a"), "-c", "copy", "-fflags", "+bitexact",
-                    str(CLIPS / "both.mp4")], check=True)
+    audio("pcm.mov", 16000, 1, "-c:a", "pcm_s16le")
+    audio("flac.mkv", 16000, 1, "-c:a", "flac", "-sample_fmt", "s16")
+    for name, clip, sound in [("both.mp4", "h264.mp4", "aac.m4a"), ("both.mov", "h264.mov", "pcm.mov"),
+                              ("both.webm", "vp8.webm", "opus.webm"), ("both.mkv", "h264.mkv", "flac.mkv")]:
+        join(name, ["-i", str(CLIPS / clip), "-i", str(CLIPS / sound)])
+    # A picture on the cover of a song.
+    cover = str(CLIPS.parent / "media" / "plain.jpg")
+    join("cover.m4a", ["-i", str(CLIPS / "aac.m4a"), "-i", cover], "-map", "0", "-map", "1",
+         "-disposition:v", "attached_pic")
+    join("cover.mkv", ["-i", str(CLIPS / "flac.mkv")], "-attach", cover, "-metadata:s:t",
+         "mimetype=image/jpeg")
 
 
 if __name__ == "__main__":

@@ -17,11 +17,16 @@ from support import data_url, png
 serial = itertools.count()
 
 
-def new_file():
+def new_file(width=96, height=64):
     """The same picture each time, in other bytes."""
     comment = b"Comment\0" + str(next(serial)).encode()
-    return rebuilt_png(png(990), lambda kind, data: (
+    return rebuilt_png(png(990, width, height), lambda kind, data: (
         chunk(kind, data) + (chunk(b"tEXt", comment) if kind == b"IHDR" else b"")))
+
+
+def new_small_file():
+    """For servers with limits that few files keep to."""
+    return new_file(14, 14)
 
 
 def new_sound():
@@ -37,16 +42,17 @@ class Bystander:
     """A context: at its end each request must have been answered, with the very rows that the first
     got while nothing else was going on."""
 
-    def __init__(self, server, modality="image"):
+    def __init__(self, server, modality="image", file=None):
         self.server = server
         self.modality = modality
+        self.file = file or FILES[modality]
         self.over = threading.Event()
         self.seen = threading.Event()
         self.complaints = []
         self.thread = threading.Thread(target=self.run)
 
     def rows(self):
-        url = data_url(FILES[self.modality]())
+        url = data_url(self.file())
         return self.server.embeddings([url], modality=self.modality).raw
 
     def run(self):

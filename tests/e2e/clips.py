@@ -10,7 +10,8 @@ CLIPS = ROOT / "tests" / "data" / "clips"
 VIDEOS = ["h264.mp4", "h264.mkv", "h264.mov", "fragmented.mp4", "hevc.mp4", "vp8.webm", "vp9.webm",
           "av1.webm", "mpeg4.avi", "mpeg4.mp4", "mjpeg.avi", "exact.mov", "moving.gif"]
 SOUNDS = ["plain.wav", "stereo.wav", "cd.wav", "telephone.wav", "float.wav", "deep.wav",
-          "stereo.flac", "stereo.mp3", "opus.ogg", "vorbis.ogg", "aac.m4a", "adts.aac", "alac.m4a"]
+          "stereo.flac", "stereo.mp3", "opus.ogg", "vorbis.ogg", "aac.m4a", "adts.aac", "alac.m4a",
+          "pcm.mov", "flac.mkv"]
 # What the videos and sounds hold.
 FRAMES, WIDTH, HEIGHT = 12, 64, 48
 SECONDS = 0.6

@@ -1,5 +1,6 @@
 """Fixtures of the real-process tests: servers that are stopped, and checked, when a test ends."""
 
+import contextlib
 import signal
 import sys
 from pathlib import Path
@@ -79,6 +80,18 @@ def bystander(server):
     """Good requests to the module's own `server` all the while; none of them may notice."""
     with Bystander(server) as somebody:
         yield somebody
+
+
+@pytest.fixture
+def beside(start):
+    """beside(server) is the server, with good requests to it for the rest of the test; none of them
+    may notice. (Where a test ends its server, it lets a Bystander go before.)"""
+    with contextlib.ExitStack() as company:
+        def accompanied(server, *how, **more):
+            company.enter_context(Bystander(server, *how, **more))
+            return server
+
+        yield accompanied
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import pytest
 from clips import SAMPLES, SECONDS, SOUNDS, VIDEOS, clip, clip_url, wav
 from redis_server import RedisServer
 from support import data_url, file_store, refused, wait_for_puts, wait_until
+from test_towers import TOWERS
 
 BY_SIZE = "stub:dim=64,tokens=1-4096,seed=1"
 PATCHES = 4 * 5  # of 14 x 14, in a frame
@@ -90,8 +91,18 @@ def test_a_gif_is_a_picture_or_a_clip_as_asked(server):
     assert as_clip["key"] != as_picture["key"]
 
 
-@pytest.mark.parametrize("name, modality", [("h264.mp4", "video"), ("exact.mov", "video"),
-                                            ("moving.gif", "image"), ("plain.wav", "audio")])
+WHAT_IT_IS = {
+    "image": ["moving.gif"],
+    "video": ["h264.mp4", "fragmented.mp4", "exact.mov", "h264.mkv", "vp9.webm", "mjpeg.avi", "both.mp4",
+              "both.mov", "both.mkv", "both.webm"],
+    # Sound alone, whatever may hold a clip as well; a cover is no clip.
+    "audio": ["plain.wav", "aac.m4a", "alac.m4a", "pcm.mov", "opus.webm", "flac.mkv", "cover.m4a",
+              "cover.mkv"],
+}
+
+
+@pytest.mark.parametrize("name, modality", [(name, modality) for modality, names in WHAT_IT_IS.items()
+                                            for name in names])
 def test_an_item_that_names_no_modality_is_taken_for_what_it_is(server, name, modality):
     """Under the same key, and with the parameters of that modality."""
     body = {"mm_items": [clip_url(name)]}
@@ -105,7 +116,31 @@ def test_an_item_that_names_no_modality_is_taken_for_what_it_is(server, name, mo
     assert (told["key"], told["source"]) == (item["key"], "local")
 
 
-def test_what_a_model_does_not_take_is_refused_without_a_modality_too(vit):
+@pytest.mark.parametrize("name", ["aac.m4a", "pcm.mov", "flac.mkv", "opus.webm"])
+def test_a_damaged_sound_in_a_container_is_called_damaged_without_a_modality_too(server, name):
+    """B13: before its list of streams, amid it, and behind it."""
+    whole = clip(name)
+    for cut in (50, 500, len(whole) // 2, len(whole) - 300):
+        error = refused(server, [data_url(whole[:cut])], 400, modality=None)
+        assert "damaged" in error["message"], cut
+
+
+def test_a_tower_without_sound_says_that_a_container_holds_nothing_for_it(start, beside):
+    server = beside(start(encoder=TOWERS / "qwen2_5_vl"))
+    for name in ("aac.m4a", "opus.webm", "cover.mkv"):
+        error = refused(server, [clip_url(name)], 400, modality=None)
+        assert "file holds no video" in error["message"]
+
+
+def test_a_tower_of_sounds_takes_those_of_clips(start):
+    server = start(encoder=TOWERS / "whisper")
+    for name in ("both.mp4", "aac.m4a", "cover.m4a"):
+        item = server.post("/encode", {"mm_items": [clip_url(name)]}).json["items"][0]
+        assert item["modality"] == "audio"
+
+
+def test_what_a_model_does_not_take_is_refused_without_a_modality_too(vit, beside):
+    beside(vit)
     for name in ("h264.mp4", "plain.wav"):
         reply = vit.post("/encode", {"mm_items": [clip_url(name)]})
         assert reply.status == 415
@@ -146,14 +181,14 @@ def shared_store(request, tmp_path, store_folder):
 
 
 @pytest.mark.parametrize("modality", SAMPLES)
-def test_hit_and_miss_answer_alike(shared_store, start, modality):
+def test_hit_and_miss_answer_alike(shared_store, start, beside, modality):
     """B28: in every field but the source, also from a second server."""
     # The store goes last, so it is asked for first.
     url = data_url(SAMPLES[modality])
-    first = start(encoder=BY_SIZE, store=shared_store)
+    first = beside(start(encoder=BY_SIZE, store=shared_store))
     replies = [first.embeddings([url], modality=modality) for _ in range(2)]
     wait_for_puts(first)
-    second = start(encoder=BY_SIZE, store=shared_store)
+    second = beside(start(encoder=BY_SIZE, store=shared_store))
     replies.append(second.embeddings([url], modality=modality))
     items = [reply.metadata["items"][0] for reply in replies]
     assert [item.pop("source") for item in items] == ["encoded", "local", "store"]

@@ -9,7 +9,8 @@ from pixels import STUB_BY_SIZE
 from support import encoded, on_a_terminal, picture, png, run_cli
 
 GOOD = {"clip.mp4": clip("h264.mp4"), "photo.jpg": encoded(picture(1), "JPEG"),
-        "deep/sound.wav": clip("plain.wav"), "deep/picture.png": png(2)}
+        "deep/sound.wav": clip("plain.wav"), "deep/song.m4a": clip("cover.m4a"),
+        "deep/picture.png": png(2)}
 # Name -> (content, the code and a part of the reason).
 BAD = {
     "cut.png": (png(3)[:-40], "invalid_argument", "the png file is damaged or incomplete"),

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "fuzz/check.h"
+#include "media/media_kind.h"
 #include "vitrove/audio.h"
 #include "vitrove/error.h"
 #include "vitrove/media.h"
@@ -64,6 +65,7 @@ inline void decode_or_refuse(std::span<const std::byte> bytes, MediaFormat forma
 // Either a whole clip or an Error.
 inline void decode_clip_or_refuse(std::span<const std::byte> bytes) {
   if (!is_decodable(sniff(bytes), Modality::video)) return;
+  check(MediaKind(bytes).own().has_value(), "what can be decoded is something");
   const VideoLimits limits{.max_frame_pixels = 1 << 18,
                            .max_frames = 16,
                            .max_source_frames = 4'000,
@@ -81,6 +83,7 @@ inline void decode_clip_or_refuse(std::span<const std::byte> bytes) {
 // Either a whole sound or an Error.
 inline void decode_sound_or_refuse(std::span<const std::byte> bytes) {
   if (!is_decodable(sniff(bytes), Modality::audio)) return;
+  check(MediaKind(bytes).own().has_value(), "what can be decoded is something");
   run_or_refuse([&](MemoryBudget& budget) {
     const DecodedAudio decoded = decode_audio(bytes, 16'000, {.max_seconds = 600}, bounded(budget));
     check(!decoded.clip.samples.empty(), "a sound has samples");
