@@ -187,6 +187,41 @@ KEYS = {
     "no parameters": {"preprocessing": {}},
 }
 
+SOUND = {
+    "feature_size": i(80), "sampling_rate": i(16000), "hop_length": i(160), "n_fft": i(400),
+    "chunk_length": i(30), "padding_value": r(0), "return_attention_mask": b(False),
+}
+WHISPER = {"feature_extractor_type": "WhisperFeatureExtractor"}
+QWEN2_AUDIO = {**WHISPER, "processor_class": "Qwen2AudioProcessor", "feature_size": 128}
+
+
+def sound(config, kwargs=None, family="whisper", **resolved):
+    """What a family makes of its file and a request's parameters (tests/unit/preprocess), and the
+    key of that. The versions of FFmpeg, which are in real keys too, are those of a host."""
+    return {"config": config, "kwargs": kwargs or {}, "pipeline": [["audio", 3], [family, 2]],
+            "preprocessing": {**SOUND, **resolved}}
+
+
+BASE_SOUND = {**BASE_KEY, "content": sha(b"a sound"), "modality": "audio", "dtype": "float32",
+              "dim": 1280}
+SOUNDS = {
+    "whisper": sound(WHISPER),
+    "whisper, all told": sound(
+        {**WHISPER, "feature_size": 80, "sampling_rate": 16000, "hop_length": 160, "n_fft": 400,
+         "chunk_length": 30, "padding_value": 0.0, "padding_side": "right", "dither": 0.0},
+        {"chunk_length": 30, "padding_value": 0}),
+    "whisper of 128 mels": sound({**WHISPER, "feature_size": 128}, feature_size=i(128)),
+    "whisper, five seconds": sound(WHISPER, {"chunk_length": 5}, chunk_length=i(5)),
+    "whisper, other padding": sound(WHISPER, {"padding_value": 0.25}, padding_value=r(0.25)),
+    "whisper with a mask": sound(WHISPER, {"return_attention_mask": True},
+                                 return_attention_mask=b(True)),
+    "qwen2-audio": sound(QWEN2_AUDIO, family="qwen2_audio", feature_size=i(128),
+                         return_attention_mask=b(True)),
+    "qwen2-audio, whatever it says of the mask": sound(
+        {**QWEN2_AUDIO, "return_attention_mask": False}, family="qwen2_audio",
+        feature_size=i(128), return_attention_mask=b(True)),
+}
+
 ONES = "0000803f" * 6
 FEATURES = {
     "nothing": {"tensors": [], "side_data": ""},
@@ -224,6 +259,7 @@ def golden():
         "params": group({name: {"values": values} for name, values in PARAMS.items()},
                         "canonical", lambda case: params(case["values"]).hex()),
         "keys": group(KEYS, "key", key, BASE_KEY),
+        "sounds": group(SOUNDS, "key", key, BASE_SOUND),
         "features": group(FEATURES, "digest", features),
         "tenants": group(TENANTS, "digest", tenant),
         "fingerprints": group(FINGERPRINTS, "digest", fingerprint),
