@@ -4,6 +4,7 @@
 
 #include "media/decode_job.h"
 #include "media/ebml.h"
+#include "media/iso_boxes.h"
 
 namespace vitrove {
 
@@ -17,6 +18,13 @@ void check_matroska_end(std::span<const std::byte> file) {
     }
     if (element->id == segment) return;
   }
+}
+
+bool is_iso_cut(std::span<const std::byte> file) {
+  while (const auto box = take_box(file)) {
+    if (box->is_cut) return true;
+  }
+  return false;
 }
 
 }  // namespace vitrove

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "media/container_end.h"
+
 namespace vitrove {
 namespace {
 
@@ -178,6 +180,10 @@ void FfmpegSource::probe(std::uint64_t most_pixels) {
 void FfmpegSource::choose_stream(AVMediaType kind) {
   const int index = av_find_best_stream(context_.get(), kind, -1, -1, nullptr, 0);
   if (index >= 0) stream_ = context_->streams[index];
+  const bool is_iso = format_ == MediaFormat::mp4 || format_ == MediaFormat::quicktime;
+  if (stream_ == nullptr && is_iso && is_iso_cut(bytes_)) {
+    throw_damaged(format_, "cut before its streams are told");
+  }
   // The picture on the cover of a song is no clip.
   if (stream_ == nullptr || (stream_->disposition & AV_DISPOSITION_ATTACHED_PIC) != 0) {
     throw Error(ErrorCode::invalid_argument, "the " + std::string(to_string(format_)) +

@@ -41,6 +41,7 @@ class BoxReader {
 struct IsoBox {
   std::string_view type;
   std::span<const std::byte> body;
+  bool is_cut = false;  // it says that it is longer
 };
 
 // Takes the next box off `rest`; one that is longer than what is there ends there.
@@ -56,7 +57,7 @@ inline std::optional<IsoBox> take_box(std::span<const std::byte>& rest) {
   const auto whole = rest.first(std::min<std::uint64_t>(size, rest.size()));
   const std::string_view type(reinterpret_cast<const char*>(rest.data()) + 4, 4);
   rest = rest.subspan(whole.size());
-  return IsoBox{type, whole.subspan(std::min(header, whole.size()))};
+  return IsoBox{type, whole.subspan(std::min(header, whole.size())), size > whole.size()};
 }
 
 }  // namespace vitrove
