@@ -149,7 +149,7 @@ EncodeItem read_item(json& value, const std::optional<Modality>& modality, json 
   } else if (value.is_string()) {
     set_url(item, value, index);
   } else {
-    refuse("an item must be a string or an object", index);
+    refuse("an item of mm_items must be a string or an object", index);
   }
   if (!kwargs.empty()) item.mm_processor_kwargs = kwargs.dump();
   return item;
