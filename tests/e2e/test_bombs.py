@@ -52,9 +52,9 @@ def test_fifty_bombs_at_once_are_fifty_refusals(server):
     assert server.memory("VmHWM") - before < MEMORY_ALLOWED
 
 
-def test_the_limit_of_pixels_is_the_operators(start):
+def test_the_limit_of_pixels_is_the_operators(start, beside):
     """B83: one pixel makes the difference."""
-    server = start("--max-image-pixels", "10000")
+    server = beside(start("--max-image-pixels", "10000"))
     assert server.encode([png_url(831, 100, 100)]).status == 200
     for width, height in ((101, 100), (100, 101), (10001, 1)):
         reply = server.encode([png_url(831, width, height)])
@@ -62,9 +62,9 @@ def test_the_limit_of_pixels_is_the_operators(start):
         assert "10000" in reply.error["message"]
 
 
-def test_a_small_picture_is_not_blown_up_by_preprocessing(start):
+def test_a_small_picture_is_not_blown_up_by_preprocessing(start, beside):
     """B83: neither by parameters nor by its shape."""
-    server = start(encoder=TINY_VIT)
+    server = beside(start(encoder=TINY_VIT))
     server.encode_ok([png_url(1)])
     server.reset_peak()
     before = server.memory()

@@ -59,6 +59,7 @@ def endless_error(exchange):
         exchange.send(bytes(faults.PIECE))
 
 
+@pytest.mark.usefixtures("company")
 @pytest.mark.parametrize("name", DOWNLOADS)
 def test_a_download_ends_at_the_cap(capped, origin, name):
     """B85: in bounded time, memory and traffic; the connection is closed."""
@@ -109,9 +110,10 @@ def test_the_cap_is_exact_on_every_path(capped, origin, files, by, size, statuse
         assert str(CAP) in reply.error["message"]
 
 
-def test_a_hundred_slow_streams_do_not_starve_the_rest(start, origin):
+def test_a_hundred_slow_streams_do_not_starve_the_rest(start, beside, origin):
     """B85: total time is bounded, and not only idle time; /health does not wait for them."""
-    server = start("--allow-private-media", "--fetch-timeout", f"{int(seconds(4) * 1000)}ms")
+    server = beside(
+        start("--allow-private-media", "--fetch-timeout", f"{int(seconds(4) * 1000)}ms"))
     path = "/slow-stream"
     photo = [png_url(855, 384, 384)]  # too large for an answer on the I/O thread
     assert len(photo[0]) > 65536
@@ -130,9 +132,9 @@ def test_a_hundred_slow_streams_do_not_starve_the_rest(start, origin):
     assert in_time(1, lambda: server.encode([png_url(854)])).status == 200
 
 
-def test_a_body_over_the_limit_is_not_read(start):
+def test_a_body_over_the_limit_is_not_read(start, beside):
     """B85, the other door."""
-    server = start("--max-body-bytes", "1MiB", "--max-item-bytes", "64MiB")
+    server = beside(start("--max-body-bytes", "1MiB", "--max-item-bytes", "64MiB"))
     server.reset_peak()
     before = server.memory()
     reply = server.post("/encode", {"mm_items": ["data:image/png;base64," + "A" * (3 * MIB)]})

@@ -8,6 +8,7 @@ import pytest
 
 import odd_media
 import origin as faults
+from bystander import Bystander
 from local_files import FILE_URLS
 from origin import Origin, content, redirect
 from support import (STUB, Client, check_error_body, data_url, encoded, error_replies, picture, png,
@@ -57,10 +58,10 @@ def test_an_error_says_what_is_wrong_and_nothing_about_us(server, name):
     assert error_replies[-1].body == reply.body
 
 
-def test_errors_of_media_say_nothing_about_us(start, files):
+def test_errors_of_media_say_nothing_about_us(start, beside, files):
     """B87: damaged pictures, dead origins, missing files, in one sweep."""
-    server = start("--allow-private-media", "--allowed-local-media-path", str(files),
-                   "--fetch-timeout", "1s")
+    server = beside(start("--allow-private-media", "--allowed-local-media-path", str(files),
+                          "--fetch-timeout", "1s"))
     formats = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "AVIF")
     broken = [encoded(picture(1), format)[:cut] for format in formats
               for cut in (-1, -100, 40, 30, 20, 12)]
@@ -92,10 +93,10 @@ SECRETS = {"password": "hunter2-in-url", "token": "signed-token-4711", "key": "a
 
 def test_secrets_stay_out_of_replies_and_logs(start):
     """B87: of media URLs, of keys, at the most talkative level."""
-    with Origin() as origin:
-        server = start("--allow-private-media", "--api-key", SECRETS["key"], "--admin-key",
-                       SECRETS["admin"], "--log-level", "trace", "--fetch-timeout", "1s",
-                       headers={"Authorization": f"Bearer {SECRETS['key']}"})
+    server = start("--allow-private-media", "--api-key", SECRETS["key"], "--admin-key",
+                   SECRETS["admin"], "--log-level", "trace", "--fetch-timeout", "1s",
+                   headers={"Authorization": f"Bearer {SECRETS['key']}"})
+    with Origin() as origin, Bystander(server):
         origin.serve("/good.png?sig=" + SECRETS["token"], content(png(871)))
         assert server.encode([origin.url("/good.png?sig=" + SECRETS["token"])]).status == 200
         bodies = [server.encode([url]).body for url in (

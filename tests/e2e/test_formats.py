@@ -112,8 +112,9 @@ def test_a_first_frame_that_does_not_fill_its_canvas_is_decoded(server, name):
 
 @pytest.mark.parametrize("options", [{"quality": 80}, {"lossless": True}])
 @pytest.mark.parametrize("mode", ["RGB", "RGBA"])
-def test_webp_is_decoded(server, vit, mode, options):
+def test_webp_is_decoded(server, vit, beside, mode, options):
     """B10: lossy, lossless, with alpha."""
+    beside(vit)
     image = picture(91).convert(mode)
     file = encoded(image, "WEBP", **options)
     if "lossless" in options:
@@ -130,11 +131,11 @@ def test_bmp_and_tiff_are_the_picture_itself(server, format, options):
     assert same_rows(server, encoded(image, format, **options), encoded(image))
 
 
-def test_avif_is_decoded_where_libheif_is_and_refused_clearly_elsewhere(start, vit):
+def test_avif_is_decoded_where_libheif_is_and_refused_clearly_elsewhere(start, beside, vit):
     """B10."""
     file = encoded(picture(93), "AVIF", quality=95)
     assert distance(vit, file, encoded(picture(93))) < 0.1
-    without = start(env={"VITROVE_LIBHEIF_LIBRARY": "/nowhere/libheif.so"})
+    without = beside(start(env={"VITROVE_LIBHEIF_LIBRARY": "/nowhere/libheif.so"}))
     assert "libheif" in refused(without, [data_url(file)], 415)["message"]
 
 
@@ -142,8 +143,9 @@ def test_avif_is_decoded_where_libheif_is_and_refused_clearly_elsewhere(start, v
 @pytest.mark.parametrize("name, turn", [
     ("upright", None), ("turned", Image.Transpose.ROTATE_90),
     ("mirrored", Image.Transpose.FLIP_LEFT_RIGHT)])
-def test_heic_and_avif_are_upright(vit, kind, name, turn):
+def test_heic_and_avif_are_upright(vit, beside, kind, name, turn):
     """B01, B10."""
+    beside(vit)
     file = (MEDIA / f"{name}.{kind}").read_bytes()
     with Image.open(MEDIA / "heif_as_png.png") as image:
         stored = image.convert("RGB")
@@ -156,8 +158,9 @@ def test_heic_and_avif_are_upright(vit, kind, name, turn):
 
 @pytest.mark.parametrize("kind", ["heic", "avif"])
 @pytest.mark.parametrize("name, turn", [("grid", None), ("grid_turned", Image.Transpose.ROTATE_90)])
-def test_tiles_of_a_heic_or_avif_are_one_picture(server, vit, kind, name, turn):
+def test_tiles_of_a_heic_or_avif_are_one_picture(server, vit, beside, kind, name, turn):
     """B10: as phones write them."""
+    beside(vit)
     file = (MEDIA / f"{name}.{kind}").read_bytes()
     with Image.open(MEDIA / "grid_as_png.png") as image:
         stored = image.convert("RGB")
@@ -175,8 +178,9 @@ def on_white(image, alpha):
     return flat
 
 
-def test_an_avif_may_be_transparent_gray_or_moving(vit):
+def test_an_avif_may_be_transparent_gray_or_moving(vit, beside):
     """B02, B05, B09: near enough for a lossy codec, and far from what a mistake would make."""
+    beside(vit)
     image = picture(95, 160, 120)
     alpha = Image.linear_gradient("L").resize(image.size)
     clear = image.copy()
@@ -232,7 +236,9 @@ def test_a_whole_jpeg_of_an_unknown_kind_is_not_called_damaged(server, kind):
 
 
 @pytest.mark.parametrize("modality", ["video", "audio"])
-def test_a_modality_that_the_model_does_not_take_is_refused(vit, modality):
+def test_a_modality_that_the_model_does_not_take_is_refused(vit, beside, modality):
+    """B10."""
+    beside(vit)
     reply = vit.encode([png_url(1)], modality=modality)
     assert reply.status in (400, 415)
     assert vit.encode([{"url": png_url(1), "modality": modality}]).status in (400, 415)
@@ -279,8 +285,9 @@ def test_sizes_of_all_kinds_have_as_many_rows_as_their_grid(server):
 
 
 @pytest.mark.parametrize("width, height", EXTREME + [(1, 1), (3, 3), (1, 2), (63, 64), (65, 64)])
-def test_a_real_network_takes_degenerate_sizes_or_names_the_limit(vit, width, height):
+def test_a_real_network_takes_degenerate_sizes_or_names_the_limit(vit, beside, width, height):
     """B11."""
+    beside(vit)
     reply = vit.encode([data_url(plain(width, height))])
     assert reply.status in (200, 400, 413), reply.body
     if reply.status == 200:

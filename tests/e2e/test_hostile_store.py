@@ -180,7 +180,8 @@ def test_a_forger_of_checksums_gets_rows_and_nothing_else(planted):
         return value.sealed()
 
     server, golden = planted([900], other_rows)
-    reply = server.embeddings([png_url(900)])
+    with Bystander(server):
+        reply = server.embeddings([png_url(900)])
     assert reply.metadata["items"][0]["source"] == "store"
     assert not reply.rows().any()
     assert reply.shapes == golden[0].shapes

@@ -15,6 +15,7 @@ import numpy
 import pytest
 from PIL import Image
 
+from bystander import Bystander
 from odd_media import GRAY, RGB, raw_png
 from origin import Origin, changing, content
 from pixels import STUB_BY_SIZE
@@ -145,7 +146,7 @@ FORGERIES = {
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_a_hit_is_compared_with_what_was_asked_for(start, store_folder, name):
+def test_a_hit_is_compared_with_what_was_asked_for(start, beside, store_folder, name):
     """B19, B26: the value under this key is sound in itself, and belongs to something else. It is a
     miss, it is counted, and what is encoded takes its place."""
     reason, forge = FORGERIES[name]
@@ -160,7 +161,7 @@ def test_a_hit_is_compared_with_what_was_asked_for(start, store_folder, name):
     assert start(store=file_store(store_folder)).sources([png_url(19)]) == ["store"], "the tool is"
 
     path.write_bytes(forge(StoredValue(path.read_bytes())).sealed())
-    reader = start(store=file_store(store_folder))
+    reader = beside(start(store=file_store(store_folder)))
     reply = reader.embeddings([png_url(19)])
     assert reply.metadata["items"][0]["source"] == "encoded"
     assert reply.raw == golden.raw
@@ -206,8 +207,9 @@ def test_a_digest_that_does_not_match_its_media_fails_that_request(server):
     assert server.sources([data_url(other)]) == ["encoded"], "nothing was kept under its digest"
 
 
-def test_a_digest_alone_is_for_servers_that_trust_their_clients(server, trusting):
+def test_a_digest_alone_is_for_servers_that_trust_their_clients(server, trusting, beside):
     """B24."""
+    beside(trusting)
     item = {"digest": digest_of(png(243))}
     assert server.encode([item]).status == 403
     assert server.encode_ok([png_url(243)])
@@ -225,16 +227,18 @@ def test_a_digest_alone_is_for_servers_that_trust_their_clients(server, trusting
     assert known.raw == whole.raw
 
 
-def test_a_missing_digest_is_named_among_good_items(trusting):
+def test_a_missing_digest_is_named_among_good_items(trusting, beside):
     """B24."""
+    beside(trusting)
     reply = trusting.encode([png_url(244), {"digest": "ab" * 32}, png_url(245)])
     assert reply.status == 404 and reply.error["item"] == 1
     assert trusting.encode([png_url(244), png_url(245)]).status == 200
 
 
 @pytest.mark.parametrize("digest", ["", "abc", "g" * 64, "ab" * 33, "../" * 20, 7, ["ab" * 32]])
-def test_what_is_no_digest_is_refused(trusting, digest):
+def test_what_is_no_digest_is_refused(trusting, beside, digest):
     """B24."""
+    beside(trusting)
     assert trusting.encode([{"digest": digest}]).status == 400
     assert trusting.encode([png_url(1)], hashes=[digest]).status == 400
     assert trusting.encode([png_url(1)], hashes=[None]).status == 200
@@ -278,7 +282,8 @@ def test_a_model_reads_only_what_it_wrote(start, store_folder, models):
     answers = {}
     for name in ("first", "other weights", "half", "other preprocessing"):
         server = start(encoder=TINY_VIT if name == "first" else models / name, store=store)
-        reply = server.embeddings(urls)
+        with Bystander(server):
+            reply = server.embeddings(urls)
         assert [item["source"] for item in reply.metadata["items"]] == ["encoded"] * 2, name
         answers[name] = reply.raw["embedding"]
         assert server.metrics().sum("vitrove_rejected_values_total") == 0, "not even looked at"
@@ -307,7 +312,8 @@ def test_an_epoch_abandons_everything_and_can_be_taken_back(start, store_folder)
     expected = {"0": "encoded", "1": "encoded"}
     for epoch in ("0", "1", "0"):
         server = start("--epoch", epoch, store=store)
-        assert server.sources([png_url(264)]) == [expected[epoch]]
+        with Bystander(server):
+            assert server.sources([png_url(264)]) == [expected[epoch]]
         assert server.stop() == 0
         expected[epoch] = "store"
 

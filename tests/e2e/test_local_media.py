@@ -43,8 +43,9 @@ def test_a_file_url_may_name_localhost(reading, files):
 
 @pytest.mark.parametrize("modality", MODALITIES)
 @pytest.mark.parametrize("url", FILE_URLS)
-def test_no_other_file_is_read(reading, server, files, url, modality):
+def test_no_other_file_is_read(reading, server, beside, files, url, modality):
     """B82: neither with an allowed folder nor, of course, without one."""
+    beside(reading)
     url = url.format(root=files)
     for target in (reading, server):
         reply = in_time(1, lambda: target.encode([url], modality=modality))
@@ -53,8 +54,10 @@ def test_no_other_file_is_read(reading, server, files, url, modality):
     assert reading.encode([f"file://{files}/picture.png"]).status == 200
 
 
-def test_missing_and_forbidden_files_look_alike(reading, files):
+def test_missing_and_forbidden_files_look_alike(reading, beside, files):
     """B82: a reply does not tell what exists."""
+    beside(reading)
+
     def answer(url):
         reply = reading.encode([url], req_id="same")
         return reply.status, reply.json
@@ -73,10 +76,10 @@ def test_files_are_off_by_default(server, files):
     assert server.encode([png_url(821)]).status == 200
 
 
-def test_a_redirect_does_not_lead_to_a_file(start, files):
+def test_a_redirect_does_not_lead_to_a_file(start, beside, files):
     """B82: not even where files may be read."""
     with Origin() as origin:
-        server = start("--allow-private-media", "--allowed-local-media-path", str(files))
+        server = beside(start("--allow-private-media", "--allowed-local-media-path", str(files)))
         url = origin.serve("/to-file", redirect(f"file://{files}/picture.png"))
         assert 400 <= server.encode([url]).status < 500
         assert server.encode([f"file://{files}/picture.png"]).status == 200

@@ -57,8 +57,9 @@ def test_frames_of_qwen2_are_held_between_the_bounds_of_its_utilities(published)
     assert small["items"][0]["grid"][1] < 560 // 14
 
 
-def test_what_the_budget_cannot_hold_is_refused_with_what_takes_less(published):
-    server = published("qwen2_5_vl", "--max-decode-bytes", "256MiB")
+def test_what_the_budget_cannot_hold_is_refused_with_what_takes_less(published, beside):
+    """B83."""
+    server = beside(published("qwen2_5_vl", "--max-decode-bytes", "256MiB"))
     reply = server.encode([HD], modality="video")
     assert reply.status == 413
     assert f"limit of {256 << 20} bytes (a smaller fps, num_frames or max_pixels" in reply.error["message"]

@@ -41,8 +41,9 @@ def test_orientation_is_applied_to_the_last_pixel(server, format, options, orien
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_a_photo_held_any_way_gives_what_the_turned_photo_gives(vit, orientation):
+def test_a_photo_held_any_way_gives_what_the_turned_photo_gives(vit, beside, orientation):
     """B01."""
+    beside(vit)
     stored = STORED[orientation]
     tagged = oriented(stored, orientation, quality=95)
     turned = encoded(upright(stored, orientation), "JPEG", quality=95)

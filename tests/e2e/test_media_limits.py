@@ -2,6 +2,7 @@
 
 import pytest
 
+from bystander import Bystander, new_small_file
 from clips import HEIGHT, WIDTH, clip, wav
 from odd_clips import silent_flac
 from pixels import STUB_BY_SIZE
@@ -34,22 +35,19 @@ LIMITS = [
 @pytest.mark.parametrize("option, enough, too_little, file, modality, unit", LIMITS,
                          ids=[f"{limit[0]} of {limit[4]}" for limit in LIMITS])
 def test_each_limit_is_exact_and_named(start, option, enough, too_little, file, modality, unit):
-    small = png_url(1, 14, 14)
     server = start(option, too_little, encoder=STUB_BY_SIZE)
-    if len(png(1, 14, 14)) < too_little:
-        server.encode_ok([small])
-    reply = server.encode([data_url(file)], modality=modality)
-    assert reply.status == 413, reply.body
-    message = reply.error["message"]
-    assert f"limit of {too_little} {unit}" in message, message
-    if len(png(1, 14, 14)) < too_little:
-        assert server.sources([small]) == ["local"]
+    with Bystander(server, file=new_small_file):
+        reply = server.encode([data_url(file)], modality=modality)
+        assert reply.status == 413, reply.body
+        message = reply.error["message"]
+        assert f"limit of {too_little} {unit}" in message, message
+        assert reply.error["item"] == 0
     assert server.stop() == 0
     allowing = start(option, enough, encoder=STUB_BY_SIZE)
     assert allowing.encode_ok([data_url(file)], modality=modality)
 
 
-def test_the_items_of_a_request_are_added_up(start, tmp_path):
+def test_the_items_of_a_request_are_added_up(start, beside, tmp_path):
     """Wherever they come from."""
     (tmp_path / "one.png").write_bytes(png(1))
     (tmp_path / "two.png").write_bytes(png(2))
@@ -58,7 +56,8 @@ def test_the_items_of_a_request_are_added_up(start, tmp_path):
              "file": [f"file://{tmp_path}/one.png", f"file://{tmp_path}/two.png"]}
     items["both"] = [items["data"][0], items["file"][1]]
     enough = start("--max-request-bytes", both, "--allowed-local-media-path", tmp_path)
-    too_little = start("--max-request-bytes", both - 1, "--allowed-local-media-path", tmp_path)
+    too_little = beside(
+        start("--max-request-bytes", both - 1, "--allowed-local-media-path", tmp_path))
     for urls in items.values():
         assert len(enough.encode_ok(urls)["items"]) == 2
         reply = too_little.encode(urls)
@@ -69,17 +68,17 @@ def test_the_items_of_a_request_are_added_up(start, tmp_path):
             too_little.encode_ok([url])
 
 
-def test_too_many_items_are_named(start):
-    server = start("--max-items", 2)
+def test_too_many_items_are_named(start, beside):
+    server = beside(start("--max-items", 2))
     server.encode_ok([png_url(1), png_url(2)])
     reply = server.encode([png_url(1)] * 3)
     assert reply.status == 413
     assert "2 items" in reply.error["message"]
 
 
-def test_a_long_silence_is_told_by_its_packets(start):
+def test_a_long_silence_is_told_by_its_packets(start, beside):
     """Half an hour in 6 KB is fine; what it takes is bounded by the same rules."""
-    server = start("--max-audio-seconds", 1000, encoder=STUB_BY_SIZE)
+    server = beside(start("--max-audio-seconds", 1000, encoder=STUB_BY_SIZE))
     message = refused(server, [data_url(silent_flac(1800))], 413, modality="audio")["message"]
     assert "limit of 1000 seconds" in message
     assert server.encode_ok([data_url(silent_flac(900))], modality="audio")

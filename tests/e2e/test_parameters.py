@@ -6,6 +6,7 @@ import json
 import numpy
 import pytest
 
+from bystander import Bystander
 from support import TINY_VIT, data_url, encoded, file_store, picture, png_url
 
 pytestmark = pytest.mark.usefixtures("bystander")
@@ -147,10 +148,12 @@ def test_the_servers_own_defaults_are_part_of_the_key(start, store_folder):
         return start(*flags, encoder=TINY_VIT, store=store)
 
     first = restarted()
-    bicubic = first.embeddings([url])
+    with Bystander(first):
+        bicubic = first.embeddings([url])
     assert first.stop() == 0
     second = restarted(*smooth)
-    bilinear = second.embeddings([url])
+    with Bystander(second):
+        bilinear = second.embeddings([url])
     assert bilinear.metadata["items"][0]["source"] == "encoded"
     assert bilinear.raw != bicubic.raw
     assert second.embeddings([url], mm_processor_kwargs={"resample": 3}

@@ -5,8 +5,11 @@ import json
 
 import pytest
 
+from bystander import Bystander
 from support import data_url, png, png_url, refused, run_cli
 from test_towers import TOWERS, media_url
+
+pytestmark = pytest.mark.usefixtures("bystander")
 
 # Of the tower: 48 tokens of 28 x 28 pixels.
 MOST_PIXELS = 28 * 28 * 48
@@ -25,7 +28,7 @@ def server(start_shared):
 
 
 @pytest.mark.parametrize("kwargs", TOO_MUCH, ids=json.dumps)
-def test_a_request_cannot_ask_for_more_than_the_models_own_configuration(server, bystander, kwargs):
+def test_a_request_cannot_ask_for_more_than_the_models_own_configuration(server, kwargs):
     """It is refused before it is decoded, and named."""
     server.encode_ok([png_url(1)])  # which refused() asks for
     before = server.metrics().sum("vitrove_encoder_items_total")
@@ -56,7 +59,8 @@ def test_the_operator_raises_the_bounds(start):
     wanted = {"min_pixels": 28 * 28 * 64, "max_pixels": 28 * 28 * 64}
     for limit, allowed in ((28 * 28 * 64, True), (28 * 28 * 64 - 1, False)):
         server = start("--max-processed-pixels", limit, encoder=TOWERS / "qwen2_5_vl")
-        reply = server.encode([SMALL], mm_processor_kwargs=wanted)
+        with Bystander(server):
+            reply = server.encode([SMALL], mm_processor_kwargs=wanted)
         assert (reply.status == 200) == allowed, reply.body
         if not allowed:
             assert named_limit(limit) in reply.error["message"]
@@ -68,10 +72,10 @@ def named_limit(pixels):
     return f"limit of {pixels} processed pixels (--max-processed-pixels)"
 
 
-def test_the_operator_lowers_the_bounds_below_the_models_own(start, bystander):
+def test_the_operator_lowers_the_bounds_below_the_models_own(start, beside):
     """The encoder of a request that is refused costs nobody anything; smaller items are served."""
     limit = 28 * 28 * 24
-    server = start("--max-processed-pixels", limit, encoder=TOWERS / "qwen2_5_vl")
+    server = beside(start("--max-processed-pixels", limit, encoder=TOWERS / "qwen2_5_vl"))
     server.encode_ok([png_url(1)])  # which refused() asks for
     before = server.metrics().sum("vitrove_encoder_items_total")
     assert named_limit(limit) in refused(server, [LARGE], 413)["message"]
@@ -111,25 +115,27 @@ def test_the_operator_lowers_the_bounds_with_the_defaults(start):
     for flags, allowed in (((), False), (("--max-processed-clip-pixels", 28 * 28 * 16 * 12), True)):
         server = start("--mm-process-config", config, *flags, encoder=TOWERS / "qwen2_5_vl")
         assert server.encode_ok([LARGE])["items"][0]["tokens"] <= 16
-        error = refused(server, [LARGE], 413, mm_processor_kwargs={"max_pixels": MOST_PIXELS})
-        assert f"limit of {28 * 28 * 16} processed pixels" in error["message"]
-        reply = server.encode([media_url("clip.gif")], modality="video",
-                              mm_processor_kwargs={"num_frames": 12, "min_pixels": 28 * 28 * 16})
+        with Bystander(server):
+            error = refused(server, [LARGE], 413, mm_processor_kwargs={"max_pixels": MOST_PIXELS})
+            assert f"limit of {28 * 28 * 16} processed pixels" in error["message"]
+            reply = server.encode([media_url("clip.gif")], modality="video",
+                                  mm_processor_kwargs={"num_frames": 12, "min_pixels": 28 * 28 * 16})
         assert (reply.status == 200) == allowed, reply.body
         if not allowed:
             assert f"limit of {28 * 28 * 16 * 4} processed clip pixels" in reply.error["message"]
         assert server.stop() == 0
 
 
-def test_sounds_are_not_filled_up_beyond_the_models_own_chunk(start):
+def test_sounds_are_not_filled_up_beyond_the_models_own_chunk(start, beside):
     sound = [media_url("sound.wav")]
     server = start(encoder=TOWERS / "whisper")
-    reply = server.encode(sound, modality="audio", mm_processor_kwargs={"chunk_length": 5})
+    with Bystander(server, "audio"):
+        reply = server.encode(sound, modality="audio", mm_processor_kwargs={"chunk_length": 5})
     assert reply.status == 413
     assert "limit of 4 processed seconds" in reply.error["message"]
     assert server.encode_ok(sound, modality="audio")
     assert server.stop() == 0
     # The graph is made for four seconds, which is then what is said.
-    larger = start("--max-processed-seconds", 5, encoder=TOWERS / "whisper")
+    larger = beside(start("--max-processed-seconds", 5, encoder=TOWERS / "whisper"), "audio")
     reply = larger.encode(sound, modality="audio", mm_processor_kwargs={"chunk_length": 5})
     assert reply.status == 400

@@ -12,6 +12,7 @@ import threading
 import time
 
 import pytest
+from bystander import Bystander
 from redis_server import HarmfulProxy, RedisServer, make_certificates
 from support import (STUB, Server, file_store, png_url, run_cli, seconds, wait_for_puts,
                      wait_until)
@@ -363,19 +364,20 @@ def test_damaged_and_foreign_values_are_misses_and_mended(start, redis, golden):
         value[choose.randrange(len(value))] ^= 1 << choose.randrange(8)
         return bytes(value)
 
-    for value in [*(damaged() for _ in range(200)), good[:-1], good + b"x", b"x", good[:256],
-                  bytes(len(good)), b"$5\r\nhello\r\n"]:
-        redis("SET", key, value)
-        assert rows_of(server, 0) == golden[0]
-        wait_for_puts(server)
+    with Bystander(server):
+        for value in [*(damaged() for _ in range(200)), good[:-1], good + b"x", b"x", good[:256],
+                      bytes(len(good)), b"$5\r\nhello\r\n"]:
+            redis("SET", key, value)
+            assert rows_of(server, 0) == golden[0]
+            wait_for_puts(server)
+            assert redis("GET", key)[256:] == good[256:], "mended"
+        redis("DEL", key)
+        redis("RPUSH", key, "a", "list")
+        for _ in range(6):  # more often than a breaker takes from a store
+            assert rows_of(server, 0) == golden[0]
+            wait_for_puts(server)
         assert redis("GET", key)[256:] == good[256:], "mended"
-    redis("DEL", key)
-    redis("RPUSH", key, "a", "list")
-    for _ in range(6):  # more often than a breaker takes from a store
-        assert rows_of(server, 0) == golden[0]
-        wait_for_puts(server)
-    assert redis("GET", key)[256:] == good[256:], "mended"
-    assert server.get("/health").json["status"] == "ok", "nothing is wrong with the store"
+        assert server.get("/health").json["status"] == "ok", "nothing is wrong with the store"
 
 
 def test_rm_tells_where_a_value_may_still_be(start, redis):
@@ -397,10 +399,11 @@ def test_hostile_words_reach_no_key_and_no_command(start, redis):
     server = start(store=redis.url())
     hostile = ["\r\nDEL victim\r\n", "*2\r\n$3\r\nDEL\r\n$6\r\nvictim\r\n", "../../x", "a" * 5000,
                "*", "vitrove:*", "\x00"]
-    for seed, word in enumerate(hostile):
-        server.encode([png_url(seed)], req_id=word)
-        server.encode([{"digest": word}])
-        server.get("/embeddings/" + re.sub(r"[^!-~]", "_", word)[:200])
+    with Bystander(server):
+        for seed, word in enumerate(hostile):
+            server.encode([png_url(seed)], req_id=word)
+            server.encode([{"digest": word}])
+            server.get("/embeddings/" + re.sub(r"[^!-~]", "_", word)[:200])
     server.encode_ok([png_url(1)])
     wait_for_puts(server)
     assert redis("GET", "victim") == b"alive"

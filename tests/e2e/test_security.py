@@ -157,14 +157,16 @@ def test_only_listed_hosts_are_fetched_from(world, start):
     world.origin.serve("/elsewhere", redirect(world.url(PRIVATE, "/canary")))
     with world.inside():
         listed = start("--allow-private-media", "--allowed-media-domains", PUBLIC)
-        assert listed.encode([world.url(PUBLIC, "/same")]).status == 200
-        assert listed.encode([world.url("127.0.0.1")]).status == 403
-        assert listed.encode([world.url(PUBLIC, "/elsewhere")]).status == 403
-        assert listed.encode([world.url(f"{PUBLIC}.evil.example")]).status == 403
+        with Bystander(listed):
+            assert listed.encode([world.url(PUBLIC, "/same")]).status == 200
+            assert listed.encode([world.url("127.0.0.1")]).status == 403
+            assert listed.encode([world.url(PUBLIC, "/elsewhere")]).status == 403
+            assert listed.encode([world.url(f"{PUBLIC}.evil.example")]).status == 403
         strict = start("--allowed-media-domains", "127.0.0.1",
                        "--allowed-media-domains", "localhost")
-        assert strict.encode([world.url("127.0.0.1")]).status == 403
-        assert strict.encode([world.url("localhost")]).status == 424
+        with Bystander(strict):
+            assert strict.encode([world.url("127.0.0.1")]).status == 403
+            assert strict.encode([world.url("localhost")]).status == 424
         assert listed.stop() == 0 and strict.stop() == 0
     assert world.origin.hits["/canary"] == 0
 
@@ -179,14 +181,15 @@ def test_a_name_is_as_private_as_what_it_resolves_to(world, start, tmp_path):
             metadata_example_com=[METADATA], rebinding_example_com=[PUBLIC, "127.0.0.1"])
         try:
             server = start(launcher=network.resolver_launcher(tmp_path))
-            assert server.encode([world.url("good.example.com", "/picture.png")]).status == 200
-            answers = [server.encode([world.url(name)]) for name in
-                       ("evil.example.com", "metadata.example.com", "nobody.example.com",
-                        "troubled.example.com")]
-            assert {(a.status, a.error["message"]) for a in answers} == {
-                (424, answers[0].error["message"])}, "no telling which names mean something inside"
-            rebinding = world.url("rebinding.example.com", "/rebound")
-            statuses = [server.encode([rebinding]).status for _ in range(4)]
+            with Bystander(server):
+                assert server.encode([world.url("good.example.com", "/picture.png")]).status == 200
+                answers = [server.encode([world.url(name)]) for name in
+                           ("evil.example.com", "metadata.example.com", "nobody.example.com",
+                            "troubled.example.com")]
+                assert {(a.status, a.error["message"]) for a in answers} == {
+                    (424, answers[0].error["message"])}, "no telling which mean something inside"
+                rebinding = world.url("rebinding.example.com", "/rebound")
+                statuses = [server.encode([rebinding]).status for _ in range(4)]
             assert statuses[0] == 200 and set(statuses) <= {200, 424}
             assert server.stop() == 0
         finally:
@@ -200,7 +203,8 @@ def test_a_resolver_that_is_away_is_a_424(world, start, tmp_path):
     """B12: an outage of names is no refusal; the next request after it is served."""
     with world.inside():
         server = start(launcher=network.resolver_launcher(tmp_path))
-        assert server.encode([world.url("good.example.com", "/picture.png")]).status == 424
+        with Bystander(server):
+            assert server.encode([world.url("good.example.com", "/picture.png")]).status == 424
         names = network.NameServer(good_example_com=[PUBLIC])
         try:
             assert server.encode([world.url("good.example.com", "/picture.png")]).status == 200
@@ -216,8 +220,9 @@ def test_proxies_of_the_environment_are_not_a_way_out(world, start):
         proxy = world.url("127.0.0.1", "")
         server = start(env={name: proxy for name in ("http_proxy", "HTTP_PROXY", "all_proxy")})
         before = world.origin.hits.copy()
-        assert server.encode([world.url("127.0.0.1")]).status == 403
-        assert server.encode([world.url(PUBLIC, "/picture.png")]).status == 200
+        with Bystander(server):
+            assert server.encode([world.url("127.0.0.1")]).status == 403
+            assert server.encode([world.url(PUBLIC, "/picture.png")]).status == 200
         assert server.stop() == 0
     assert world.origin.hits - before == {"/picture.png": 1}
 

@@ -45,9 +45,9 @@ def test_a_shape_has_the_tokens_of_its_grid_or_is_refused_by_the_limit(server):
         assert (rows > columns) <= (size[1] > size[0]), "the grid lies as the picture does"
 
 
-def test_a_tower_without_a_grid_takes_every_shape(start):
+def test_a_tower_without_a_grid_takes_every_shape(start, beside):
     """B11: with as many rows for each."""
-    server = start(encoder=TOWERS / "siglip")
+    server = beside(start(encoder=TOWERS / "siglip"))
     tokens = set()
     for size in SIZES:
         reply = server.encode([data_url(plain(*size))])
