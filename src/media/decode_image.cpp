@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "base/large_vector.h"
 #include "media/decode_job.h"
 #include "media/decoder_versions.h"
 #include "media/orientation.h"
@@ -133,7 +134,7 @@ DecodedImage DecodeJob::finish(RgbImage image, MediaFormat format, Orientation o
 }
 
 RgbImage allocate_image(std::uint32_t width, std::uint32_t height) {
-  return {width, height, std::vector<std::uint8_t>(std::size_t{3} * width * height)};
+  return {width, height, make_large_vector<std::uint8_t>(std::size_t{3} * width * height)};
 }
 
 void throw_damaged(MediaFormat format, const std::string& detail) {

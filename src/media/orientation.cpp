@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/large_vector.h"
+
 namespace vitrove {
 namespace {
 
@@ -28,7 +30,7 @@ void flip_horizontal(RgbImage& image) {
 // Rows become columns; in tiles, so that both sides stay in cache.
 RgbImage transpose(const RgbImage& image) {
   constexpr std::size_t tile = 32;
-  RgbImage result{image.height, image.width, std::vector<std::uint8_t>(image.pixels.size())};
+  RgbImage result{image.height, image.width, make_large_vector<std::uint8_t>(image.pixels.size())};
   for (std::size_t top = 0; top < image.height; top += tile) {
     const std::size_t bottom = std::min<std::size_t>(top + tile, image.height);
     for (std::size_t left = 0; left < image.width; left += tile) {

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/large_vector.h"
 #include "preprocess/json_text.h"
 #include "preprocess/processed_size.h"
 #include "preprocess/reduction.h"
@@ -18,7 +19,7 @@ std::vector<float> to_planes(const RgbImage& image, const Placement& placement,
                              const ImageParams& params) {
   const std::size_t width = placement.canvas.width;
   const std::size_t plane = width * placement.canvas.height;
-  std::vector<float> result(3 * plane);
+  std::vector<float> result = make_large_vector<float>(3 * plane);
   for (std::size_t channel = 0; channel < 3; ++channel) {
     const ChannelTable table = make_channel_table(params.normalization, channel);
     float* const first = result.data() + channel * plane;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/large_vector.h"
+
 namespace vitrove {
 
 Tensor patch_tensor(std::string name, const Grid& grid, const PatchParams& params) {
@@ -11,7 +13,7 @@ Tensor patch_tensor(std::string name, const Grid& grid, const PatchParams& param
   const std::int64_t patches = std::int64_t{grid.t} * grid.h * grid.w;
   return {std::move(name),
           {patches, patch_floats},
-          std::vector<float>(static_cast<std::size_t>(patches * patch_floats))};
+          make_large_vector<float>(static_cast<std::size_t>(patches * patch_floats))};
 }
 
 PatchWriter::PatchWriter(const PatchParams& params)

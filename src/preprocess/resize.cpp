@@ -4,12 +4,14 @@
 #include <cstring>
 #include <optional>
 
+#include "base/large_vector.h"
+
 namespace vitrove {
 namespace {
 
 RgbImage allocate(const Window& window) {
   const std::size_t pixels = std::size_t{window.columns.length} * window.rows.length;
-  return {window.columns.length, window.rows.length, std::vector<std::uint8_t>(3 * pixels)};
+  return {window.columns.length, window.rows.length, make_large_vector<std::uint8_t>(3 * pixels)};
 }
 
 RgbImage pick_nearest(const RgbImage& image, const Size& size, const Window& window) {

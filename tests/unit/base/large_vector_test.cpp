@@ -1,0 +1,57 @@
+#include "base/large_vector.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace vitrove {
+namespace {
+
+constexpr std::size_t mebi = std::size_t{1} << 20;
+
+TEST(LargeVector, IsOfItsSizeAndOfZeros) {
+  for (const std::size_t count :
+       {std::size_t{0}, std::size_t{1}, mebi, 8 * mebi - 1, 8 * mebi, 36 * mebi + 5}) {
+    const auto bytes = make_large_vector<std::uint8_t>(count);
+    EXPECT_EQ(bytes.size(), count);
+    EXPECT_EQ(std::ranges::count(bytes, 0), static_cast<std::ptrdiff_t>(count));
+  }
+  const auto floats = make_large_vector<float>(10 * mebi);
+  EXPECT_EQ(floats.size(), 10 * mebi);
+  EXPECT_TRUE(std::ranges::all_of(floats, [](float value) { return value == 0; }));
+}
+
+// What the kernel notes of the mapping that an address lies in.
+std::string flags_of(const void* address) {
+  const auto wanted = reinterpret_cast<std::uintptr_t>(address);
+  std::ifstream maps("/proc/self/smaps");
+  bool is_inside = false;
+  for (std::string line; std::getline(maps, line);) {
+    std::istringstream words(line);
+    std::uintptr_t start = 0;
+    std::uintptr_t end = 0;
+    char dash = 0;
+    if (words >> std::hex >> start >> dash >> end && dash == '-') {
+      is_inside = start <= wanted && wanted < end;
+    } else if (is_inside && line.starts_with("VmFlags:")) {
+      return line + ' ';
+    }
+  }
+  return {};
+}
+
+TEST(LargeVector, AsksForHugePagesWhereMemoryIsMappedAnew) {
+  const bool has_them = std::filesystem::exists("/sys/kernel/mm/transparent_hugepage");
+  const auto large = make_large_vector<std::uint8_t>(48 * mebi);
+  EXPECT_EQ(flags_of(&large[24 * mebi]).find(" hg ") != std::string::npos, has_them);
+  const auto small = make_large_vector<std::uint8_t>(mebi);
+  EXPECT_EQ(flags_of(&small[mebi / 2]).find(" hg "), std::string::npos)
+      << "what is kept for the next one is left alone";
+}
+
+}  // namespace
+}  // namespace vitrove
