@@ -117,8 +117,43 @@ run_tests() {
   return "$status"
 }
 
-# Standard output is the benchmarks' alone.
+# One for each program, and `stores`, which is two of them together (scripts/run_bench.py).
+bench_names() {
+  local source
+  for source in bench/bench_*.cpp; do
+    source=${source#bench/bench_}
+    echo "${source%.cpp}"
+  done
+  echo stores
+}
+
+bench_usage() {
+  cat <<'EOF'
+usage: ./run bench [NAME...] [--json]
+
+  runs the benchmarks of these names, or all: each measures both sides of its claims in one run, and
+  prints ratios
+
+  --list   their names, and nothing else
+  --json   one object a line: name, unit, ours, other, other_name, ratio, target, ok
+EOF
+}
+
+# Standard output is the benchmarks' alone. Nothing is built for a question, or for a wrong word.
 bench() {
+  local word
+  for word in "$@"; do
+    case $word in
+      --list) bench_names; return ;;
+      -h | --help) bench_usage; return ;;
+      --json) ;;
+      -*) echo "unknown option '$word'" >&2; bench_usage >&2; return 2 ;;
+      *) bench_names | grep -qxF -- "$word" || {
+           echo "unknown benchmark '$word'; there are: $(bench_names | paste -sd ' ')" >&2
+           return 2
+         } ;;
+    esac
+  done
   setup build >&2
   setup sample >&2
   build release >&2

@@ -46,15 +46,11 @@ def default_names(found):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=Path, required=True)
-    parser.add_argument("--list", action="store_true", help="names of the benchmarks")
     parser.add_argument("names", nargs="*", help="which to run (default: all)")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     args = parser.parse_args()
 
     found = programs(args.build.resolve())
-    if args.list:
-        print("\n".join(found))
-        return 0
     unknown = [name for name in args.names if name not in found]
     if unknown:
         print(f"unknown benchmark '{unknown[0]}'; there are: {', '.join(found)}", file=sys.stderr)

@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
+import run_bench  # noqa: E402
 import run_tests  # noqa: E402
 
 # What stands in for set-up, compiler and programs: each says a line and leaves things in the
@@ -40,7 +41,8 @@ def run(tmp_path, places):
     """run(*words, **environment) runs ./run in a checkout where all is a stand-in but ./run."""
     tree = tmp_path / "tree"
     programs = {"scripts/setup.sh": SETUP, "bin/cmake": CMAKE, "build/venv/bin/python": PYTHON,
-                "build/release/build.ninja": ""}
+                "build/release/build.ninja": "", "bench/bench_digest.cpp": "",
+                "bench/bench_http.cpp": ""}
     for name, text in programs.items():
         path = tree / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -63,6 +65,25 @@ def test_a_benchmark_with_json_prints_json_and_nothing_else(run):
     assert result.returncode == 0, result.stderr
     json.loads(result.stdout)
     assert "setup: up to date" in result.stderr and "ninja" in result.stderr
+
+
+@pytest.mark.parametrize("words, status, says", [
+    (["--list"], 0, "digest\nhttp\nstores\n"),
+    (["--help"], 0, "usage: ./run bench"), (["digest", "-h"], 0, "--json"),
+    (["digets"], 2, "unknown benchmark 'digets'; there are: digest http stores"),
+    (["http", "dig"], 2, "unknown benchmark 'dig'"), (["--jsno"], 2, "unknown option '--jsno'")])
+def test_what_is_asked_of_bench_is_told_without_building_anything(run, words, status, says):
+    result = run("bench", *words)
+    assert result.returncode == status
+    assert says in (result.stdout if status == 0 else result.stderr)
+    assert "setup" not in result.stderr and "ninja" not in result.stderr
+
+
+def test_the_names_of_benchmarks_are_those_that_there_are():
+    """What `bench --list` reads from names of sources, the script that runs them has too."""
+    listed = subprocess.run([ROOT / "run", "bench", "--list"], capture_output=True, text=True,
+                            check=True).stdout.split()
+    assert sorted(listed) == sorted(run_bench.programs(ROOT / "build" / "release"))
 
 
 @pytest.mark.parametrize("command", ["demo", "bench"])
