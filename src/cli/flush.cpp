@@ -20,6 +20,19 @@ struct FlushArguments {
   std::string model;
 };
 
+// Why a tier is not done, if the server knows: which of a cluster's servers is away, perhaps.
+std::string reason_of(const std::string& tier, HttpClient& client) {
+  try {
+    const json stats = client.expect_json("GET", "/stats");
+    for (const json& store : stats.value("stores", json::array())) {
+      const std::string detail = store.value("detail", "");
+      if (store.value("name", "") == tier && !detail.empty()) return " (" + detail + ")";
+    }
+  } catch (const std::exception&) {  // it is told without one
+  }
+  return {};
+}
+
 int flush(const FlushArguments& arguments, HttpClient& client) {
   std::string path = "/flush?scope=" + arguments.scope;
   if (!arguments.model.empty()) path += "&model=" + query_value(arguments.model);
@@ -34,9 +47,11 @@ int flush(const FlushArguments& arguments, HttpClient& client) {
       std::printf("%-12s cannot list: left alone (raise --epoch to abandon what it holds)\n",
                   name.c_str());
     } else {
+      const bool is_done = tier.value("complete", true);
+      const std::string rest =
+          is_done ? "" : ", but some may be left: try again" + reason_of(name, client);
       std::printf("%-12s %llu removed%s\n", name.c_str(),
-                  tier.at("removed").get<unsigned long long>(),
-                  tier.value("complete", true) ? "" : ", but some may be left: try again");
+                  tier.at("removed").get<unsigned long long>(), rest.c_str());
     }
   }
   return reply.value("complete", true) ? exit_ok : exit_failed;

@@ -100,8 +100,9 @@ HttpResponse AdminRoutes::flush(HttpRequest& request) {
     logger()->info("req_id={} flushed scope={}: {} removed", request.request_id, scope_text,
                    total_removed(report));
     if (!is_complete(report)) {
-      logger()->warn("req_id={} the flush ran out of time or met with faults: some may be left",
-                     request.request_id);
+      logger()->warn(
+          "req_id={} the flush ran out of time or met with faults: some may be left in {}",
+          request.request_id, names_of_incomplete(report));
     }
     return json_reply({{"scope", scope_text},
                        {"model", model ? to_hex(*model) : "*"},

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 
 #include <nlohmann/json.hpp>
 
@@ -25,6 +26,14 @@ inline nlohmann::json tiers_json(const FlushReport& report) {
 // Nothing that was meant is left, but in tiers that cannot list.
 inline bool is_complete(const FlushReport& report) {
   return std::ranges::all_of(report.tiers, &FlushTier::complete);
+}
+
+// "redis, file#1": where something may be left.
+inline std::string names_of_incomplete(const FlushReport& report) {
+  std::string names;
+  for (const auto& tier : report.tiers)
+    if (!tier.complete) names += (names.empty() ? "" : ", ") + tier.name;
+  return names;
 }
 
 inline std::uint64_t total_removed(const FlushReport& report) {

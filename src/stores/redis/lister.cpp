@@ -70,33 +70,28 @@ StoreResult Lister::run() {
   if (nodes.empty()) return fault.result();
   StoreResult result;
   for (const auto& node : nodes) {
-    if (!list_server(node, result)) break;
+    const StoreResult listed = list_server(node);
+    if (result.ok()) result = listed;
+    if (has_seen_enough_ || stop_reason(context_)) break;
   }
   return result;
 }
 
-bool Lister::list_server(const Fleet::NodePtr& node, StoreResult& result) {
+StoreResult Lister::list_server(const Fleet::NodePtr& node) {
   std::string cursor = "0";
   do {
-    if (const auto reason = stop_reason(context_)) {
-      result = {*reason};
-      return false;
-    }
+    if (const auto reason = stop_reason(context_)) return {*reason};
     Command scan;
     scan.head = encode_command({"SCAN", cursor, "MATCH", pattern_, "COUNT", page_size});
     client_.run_at(node, {&scan, 1}, Use::read, context_);
-    if (!scan.answered || !is_page(scan.reply)) {
-      const bool is_error = scan.answered && scan.reply.is_error();
-      result = (is_error        ? fault_of(scan.reply)
-                : scan.answered ? odd_answer()
-                                : scan.fault)
-                   .result();
-      return false;
-    }
+    if (!scan.answered) return scan.fault.result();
+    if (scan.reply.is_error()) return fault_of(scan.reply).result();
+    if (!is_page(scan.reply)) return odd_answer().result();
     cursor = scan.reply.elements[0].text;
-    if (!visit_page(node, fresh_keys(scan.reply.elements[1]), result)) return false;
+    const StoreResult visited = visit_page(node, fresh_keys(scan.reply.elements[1]));
+    if (!visited.ok() || has_seen_enough_) return visited;
   } while (cursor != "0");
-  return true;
+  return {};
 }
 
 std::vector<EmbeddingKey> Lister::fresh_keys(const Reply& page) {
@@ -109,8 +104,7 @@ std::vector<EmbeddingKey> Lister::fresh_keys(const Reply& page) {
   return keys;
 }
 
-bool Lister::visit_page(const Fleet::NodePtr& node, const std::vector<EmbeddingKey>& keys,
-                        StoreResult& result) {
+StoreResult Lister::visit_page(const Fleet::NodePtr& node, const std::vector<EmbeddingKey>& keys) {
   const std::size_t commands_a_key = options_.with_header ? 3 : 2;
   const std::string last_of_header = std::to_string(value_header_size - 1);
   std::vector<Command> commands(keys.size() * commands_a_key);
@@ -131,14 +125,13 @@ bool Lister::visit_page(const Fleet::NodePtr& node, const std::vector<EmbeddingK
       const Fault fault = !command.answered ? command.fault
                           : is_idle_time    ? Fault{}
                                             : refusal_of(command.reply);
-      if (!fault) continue;
-      result = fault.result();
-      return false;
+      if (fault) return fault.result();
     }
     const auto value = describe(keys[i], answers);
-    if (value && !visit_(*value)) return false;
+    has_seen_enough_ = value && !visit_(*value);
+    if (has_seen_enough_) break;
   }
-  return true;
+  return {};
 }
 
 }  // namespace vitrove::redis

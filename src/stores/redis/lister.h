@@ -16,13 +16,13 @@ class Lister {
   Lister(Client& client, std::string prefix, const ListOptions& options, const Visit& visit,
          const StoreContext& context);
 
+  // The first trouble there was. A server of a cluster that fails keeps what the others hold from
+  // nobody.
   StoreResult run();
 
  private:
-  // False when the visitor has seen enough.
-  bool list_server(const Fleet::NodePtr& node, StoreResult& result);
-  bool visit_page(const Fleet::NodePtr& node, const std::vector<EmbeddingKey>& keys,
-                  StoreResult& result);
+  StoreResult list_server(const Fleet::NodePtr& node);
+  StoreResult visit_page(const Fleet::NodePtr& node, const std::vector<EmbeddingKey>& keys);
   std::vector<EmbeddingKey> fresh_keys(const Reply& page);
 
   Client& client_;
@@ -32,6 +32,7 @@ class Lister {
   const Visit& visit_;
   const StoreContext& context_;
   std::unordered_set<EmbeddingKey> seen_;  // SCAN may name a key twice
+  bool has_seen_enough_ = false;           // the visitor
 };
 
 }  // namespace vitrove::redis
