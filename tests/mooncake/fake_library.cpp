@@ -14,7 +14,8 @@
 //
 // Beside the values it writes down what it was told: "segment", the memory that the client lends;
 // "config", how the last batch was to be put; "left", how much memory was still registered when the
-// client was destroyed.
+// client was destroyed. Where there is a file "tell-moves", "moves" holds a line for each value
+// that it read or filled: the operation, the bytes, and what memory they were in.
 //
 // Like the real one it calls a put to an existing key a success and keeps the old bytes, fills only
 // the last of two equal keys in a batch, wants buffers of exactly the value's size inside
@@ -100,6 +101,7 @@ class Client {
 
   int put(const std::string& key, const char* buffer, std::size_t size) {
     if (size == 0 || !is_registered(buffer, size)) return -600;
+    note_move("put", buffer, size);
     const fs::path place = path_of(key);
     const fs::path draft = fs::path(directory_) / ("draft-" + std::to_string(::getpid()) + "-" +
                                                    std::to_string(::gettid()));
@@ -118,6 +120,7 @@ class Client {
     if (size < value.size()) return -600;
     if (size > value.size()) return -800;
     if (fill) value.copy(buffer, size);
+    if (fill) note_move("get", buffer, size);
     return static_cast<std::int64_t>(size);
   }
   std::int64_t size_of(const std::string& key) const {
@@ -151,6 +154,26 @@ class Client {
     const fs::path draft = fs::path(directory_) / (name + "-draft-" + std::to_string(::gettid()));
     std::ofstream(draft) << text;
     fs::rename(draft, fs::path(directory_) / name);
+  }
+  void note_move(const char* operation, const char* buffer, std::size_t size) const {
+    if (!fs::exists(fs::path(directory_) / "tell-moves")) return;
+    std::ofstream(fs::path(directory_) / "moves", std::ios::app)
+        << operation << ' ' << size << ' ' << mapping_of(buffer) << '\n';
+  }
+  // The file that is mapped there, as the kernel names it.
+  static std::string mapping_of(const char* address) {
+    const auto at = reinterpret_cast<std::uintptr_t>(address);
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+      std::istringstream words(line);
+      std::uintptr_t begin = 0;
+      std::uintptr_t end = 0;
+      char dash = 0;
+      std::string rights, offset, device, inode, name;
+      words >> std::hex >> begin >> dash >> end >> rights >> offset >> device >> inode >> name;
+      if (at >= begin && at < end) return name;
+    }
+    return "nothing";
   }
   fs::path path_of(const std::string& key) const {
     std::string name;

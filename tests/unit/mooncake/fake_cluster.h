@@ -31,6 +31,12 @@ class FakeCluster {
     std::ofstream(draft) << lines << '\n';
     std::filesystem::rename(draft, directory_.path() / "faults");
   }
+  // From now on what values move from and to is written down: lines of "put BYTES MEMORY".
+  void tell_moves() const { std::ofstream(directory_.path() / "tell-moves"); }
+  std::string moves() const {
+    std::ifstream file(directory_.path() / "moves");
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
   const std::filesystem::path& directory() const { return directory_.path(); }
 
  private:
