@@ -73,11 +73,11 @@ std::optional<std::uint64_t> scaled(std::string_view text, std::span<const Unit>
   return std::nullopt;
 }
 
-[[noreturn]] void refuse(std::string_view text, std::string_view what, std::string_view example) {
+[[noreturn]] void refuse(std::string_view text, std::string_view what, std::string_view expected) {
   constexpr std::size_t shown = 40;  // a hostile megabyte does not belong in a message
   std::string message = "'";
   message.append(text.substr(0, shown)).append(text.size() > shown ? "...' is not " : "' is not ");
-  message.append(what).append(" (such as ").append(example).append(")");
+  message.append(what).append(": a number and ").append(expected);
   throw Error(ErrorCode::invalid_argument, message);
 }
 
@@ -102,7 +102,7 @@ std::string scaled_text(double value, std::span<const Unit> rising) {
 
 std::uint64_t parse_bytes(std::string_view text) {
   if (const auto bytes = scaled(text, byte_units)) return *bytes;
-  refuse(text, "a size", "4GiB or 64KiB");
+  refuse(text, "a size", "B, KiB, MiB, GiB, TiB, kB, MB, GB or TB, such as 4GiB");
 }
 
 std::chrono::microseconds parse_duration(std::string_view text) {
@@ -110,14 +110,14 @@ std::chrono::microseconds parse_duration(std::string_view text) {
   if (us && *us <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
     return std::chrono::microseconds(static_cast<std::int64_t>(*us));
   }
-  refuse(text, "a duration", "200ms or 1.5s");
+  refuse(text, "a duration", "us, ms, s, min, h or d, such as 200ms or 1.5s");
 }
 
 std::uint64_t parse_rate(std::string_view text) {
   std::string_view size = text;
   if (size.ends_with("/s")) size.remove_suffix(2);
   if (const auto bytes = scaled(size, byte_units)) return *bytes;
-  refuse(text, "a rate", "200MB/s");
+  refuse(text, "a rate", "KiB/s, MiB/s, GiB/s, kB/s, MB/s or GB/s, such as 200MB/s");
 }
 
 std::string format_bytes(std::uint64_t bytes) {

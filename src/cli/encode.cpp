@@ -29,10 +29,8 @@
 #include "cli/serve_options.h"
 #include "cli/server_list.h"
 #include "cli/store_access.h"
-#include "media/media_kind.h"
 #include "server/encode_service.h"
 #include "vitrove/error.h"
-#include "vitrove/media.h"
 #include "vitrove/units.h"
 
 namespace vitrove::cli {
@@ -46,6 +44,7 @@ struct EncodeArguments {
   std::vector<std::string> servers;
   std::string api_key;
   std::string kwargs;
+  std::string modality;  // of all files; empty: each is what the encoder takes it for
   std::string output;
   unsigned jobs = 4;
   bool as_json = false;
@@ -109,15 +108,10 @@ std::vector<std::byte> read_file(const std::string& name) {
 
 // --- through servers -------------------------------------------------------------------------
 
-// As its content says; what is no medium is for the server to refuse.
-Modality modality_of_file(std::span<const std::byte> bytes) {
-  return MediaKind(bytes).own().value_or(Modality::image);
-}
-
 std::string request_body(const EncodeArguments& arguments, std::span<const std::byte> bytes) {
   json body{{"mm_items", json::array({"data:;base64," + base64_encode(bytes)})},
-            {"modality", to_string(modality_of_file(bytes))},
             {"return", arguments.output.empty() ? "metadata" : "safetensors"}};
+  if (!arguments.modality.empty()) body["modality"] = arguments.modality;
   if (!arguments.kwargs.empty())
     body["mm_processor_kwargs"] = json::parse(arguments.kwargs, nullptr, false);
   return body.dump();
@@ -204,7 +198,7 @@ json describe(const EncodedItem& item) {
 void encode_locally(const EncodeArguments& arguments, EncodeService& service, Outcome& outcome) {
   EncodeItem item;
   item.bytes = std::make_shared<const std::vector<std::byte>>(read_file(outcome.file));
-  item.modality = modality_of_file(*item.bytes);
+  item.modality = parse_modality(arguments.modality);  // nothing of an empty one
   item.mm_processor_kwargs = arguments.kwargs;
   EncodeRequest request;
   request.req_id = outcome.file;
@@ -335,8 +329,9 @@ void print_table(const std::vector<Outcome>& outcomes) {
   table.print();
   const Totals totals(outcomes);
   if (totals.refused > 0) print_refused(outcomes);
-  std::printf("%zu files: %zu encoded, %zu hits (%.1f ms of encoding saved), %zu refused\n",
-              outcomes.size(), totals.encoded, totals.hits, totals.saved_ms, totals.refused);
+  std::printf("%s: %zu encoded, %s (%.1f ms of encoding saved), %zu refused\n",
+              counted(outcomes.size(), "file", "files").c_str(), totals.encoded,
+              counted(totals.hits, "hit", "hits").c_str(), totals.saved_ms, totals.refused);
 }
 
 void write_output(const std::string& path, std::vector<Outcome>& outcomes) {
@@ -417,6 +412,13 @@ void add_encode(CLI::App& app, int& exit_code) {
   command->add_option("--api-key", arguments->api_key, "the servers' key");
   command->add_option("--mm-processor-kwargs", arguments->kwargs,
                       "preprocessing parameters, a JSON object");
+  command
+      ->add_option("--modality", arguments->modality,
+                   "what all files are: image, video or audio (default: what the encoder takes "
+                   "first if the file can be that, else what its content is; a GIF can be image "
+                   "or video, an MP4 or WebM video or audio)")
+      ->type_name("MODALITY")
+      ->check(CLI::IsMember({"image", "video", "audio"}));
   command->add_option("-o,--output", arguments->output, "write the rows to a safetensors file")
       ->type_name("FILE");
   command->add_option("-j,--jobs", arguments->jobs, "files at a time")

@@ -68,9 +68,8 @@ class Listing {
       return;
     }
     table_.print();
-    std::printf("%zu %s, %zu %s of them", embeddings_,
-                embeddings_ == 1 ? "embedding" : "embeddings", aliases_,
-                aliases_ == 1 ? "alias" : "aliases");
+    std::printf("%s, %s of them", counted(embeddings_, "embedding", "embeddings").c_str(),
+                counted(aliases_, "alias", "aliases").c_str());
     if (unreadable_ > 0) std::printf(", %zu unreadable", unreadable_);
     std::printf(", %s\n", format_bytes(bytes_).c_str());
   }

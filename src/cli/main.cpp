@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/option_sources.h"
 #include "cli/output.h"
+#include "cli/unknown_words.h"
 #include "vitrove/error.h"
 
 namespace vitrove::cli {
@@ -21,12 +22,6 @@ constexpr const char* description =
     "Vitrove: encode each image of a cluster once.\n"
     "Every option can also stand in the environment (--pool-size is VITROVE_POOL_SIZE) or in a\n"
     "TOML file given by --config; flags win over the environment, and that over the file.";
-
-bool knows(const CLI::App& app, std::string_view command) {
-  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
-  return std::ranges::any_of(
-      commands, [command](const CLI::App* each) { return each->get_name() == command; });
-}
 
 // To all that are no groups of others.
 void add_config_option(CLI::App& command) {
@@ -94,13 +89,10 @@ int run(int argc, char** argv) {
   refuse_empty_values(app);
   add_footers(app);
 
-  // Before --help can hide it.
-  if (argc > 1 && argv[1][0] != '-' && !knows(app, argv[1])) {
-    throw Error(ErrorCode::invalid_argument,
-                "there is no command '" + shown(argv[1], 40) + "'; `vitrove --help` lists them");
-  }
+  const std::vector<std::string> given(argv + 1, argv + argc);
+  refuse_unknown_words(app, given);
   try {
-    std::vector<std::string> words = with_option_sources(app, {argv + 1, argv + argc});
+    std::vector<std::string> words = with_option_sources(app, given);
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 wants them reversed
   } catch (const CLI::Success& success) {                               // --help, --version
     return app.exit(success);

@@ -56,6 +56,9 @@ std::string message_of(const Error& error);
 // One line of JSON. Names of files need not be UTF-8: what is none becomes U+FFFD.
 std::string json_line(const nlohmann::json& value);
 
+// "1 file", "3 files".
+std::string counted(std::size_t count, const char* one, const char* many);
+
 // "2 min ago", for listings.
 std::string format_age(std::chrono::system_clock::time_point when);
 

@@ -215,6 +215,7 @@ void add_server_options(CLI::App& app, ServerConfig& config) {
       ->group(group);
   app.add_option("--port", config.port, "port to listen on; 0: any free one")
       ->capture_default_str()
+      ->check(CLI::Range(0, 65535))
       ->group(group);
   app.add_option("--api-key", config.api_keys, "key that clients must send as a Bearer token")
       ->type_name("KEY")

@@ -18,6 +18,14 @@ bool is_path(std::string_view text) {
   return text.starts_with('/') || text.starts_with("./") || text.starts_with("../");
 }
 
+// Who names a folder means a file store in it, most likely.
+void refuse_folder(const std::filesystem::path& path) {
+  std::error_code unknown;
+  if (!std::filesystem::is_directory(path, unknown)) return;
+  refuse_backend("a store is named by its URL, and this is a folder; of a file store in it that is",
+                 "file://" + std::filesystem::absolute(path).lexically_normal().string());
+}
+
 // Options of the URL and of the caller together; nobody may say a thing twice.
 void add_options(const std::map<std::string, std::string>& more, StoreUrl& url) {
   for (const auto& [name, value] : more) {
@@ -108,6 +116,7 @@ std::unique_ptr<EmbeddingStore> EmbeddingStoreFactory::create_backend(
     std::string path;
     StoreUrl url = plugin_url(name_or_url, path);
     add_options(config, url);
+    refuse_folder(path);
     const auto library = PluginLibrary::open(path);
     url.scheme = library->table().name;
     if (find_creator(url.scheme)) {

@@ -10,7 +10,7 @@ import subprocess
 import threading
 
 import pytest
-from support import (STUB, VITROVE, file_store, png, png_url, run_cli, wait_for_puts,
+from support import (STUB, VITROVE, file_store, png, png_url, run_cli, seconds, wait_for_puts,
                      wait_until, without_licence)
 
 KEY = "vt1-" + 64 * "0"
@@ -68,8 +68,26 @@ WRONG = {
     "no command": ("", 2, ["subcommand is required", "vitrove --help"]),
     "an unknown command": ("frobnicate", 2, ["no command 'frobnicate'", "--help"]),
     "an unknown option": ("ls --colour", 2, ["--colour", "`vitrove ls --help`"]),
+    "a mistyped command": ("statss", 2, ["no command 'statss'", "did you mean `vitrove stats`?"]),
+    "a mistyped command of a group": ("bench stroe", 2, ["no command 'stroe'",
+                                                         "did you mean `vitrove bench store`?"]),
+    "a mistyped option": ("serve --pol-size 4GiB", 2, ["no option --pol-size",
+                                                       "did you mean --pool-size?"]),
+    "a mistyped option with its value": ("flush --scop=all", 2, ["--scop;", "--scope?"]),
+    "a mistyped option among other mistakes": ("encode {FOLDER}/none.png --encodr x", 2, [
+        "no option --encodr", "did you mean --encoder?"]),
+    "a mistyped --help": ("--hepl", 2, ["did you mean --help?"]),
     "an option of a group": ("bench store --colour", 2, ["`vitrove bench store --help`"]),
     "a wrong size": ("doctor --pool-size much", 2, ["--pool-size", "much"]),
+    "a wrong unit of a size": ("serve --encoder {STUB} --pool-size 12XB", 2, [
+        "--pool-size: '12XB' is not a size", "B, KiB, MiB, GiB, TiB, kB, MB, GB or TB"]),
+    "a wrong unit of a time": ("serve --encoder {STUB} --request-timeout 5y", 2, [
+        "--request-timeout: '5y' is not a duration", "us, ms, s, min, h or d"]),
+    "a wrong rate": ("serve --encoder {STUB} --store-min-bandwidth 2m/s", 2, [
+        "--store-min-bandwidth: '2m/s' is not a rate", "MB/s"]),
+    "a port beyond all": ("serve --encoder {STUB} --port 99999", 2, ["--port", "99999", "65535"]),
+    "a modality that is none": ("encode {PNG} --encoder {STUB} --modality smell", 2, [
+        "--modality", "smell", "image,video,audio"]),
     "a wrong number": ("ls --limit x", 2, ["--limit", "x"]),
     "a wrong scope": ("flush --scope everything", 2, ["--scope", "everything"]),
     "no output": ("get {KEY}", 2, ["--output is required"]),
@@ -90,6 +108,11 @@ WRONG = {
     "an unknown store": ("ls --store nosuch://x", 2, ["unknown store 'nosuch'", "file"]),
     "an unknown option of a store": ("ls --store file:///x?colour=1", 2, ["'colour'",
                                                                          "capacity"]),
+    "a folder for a store": ("ls {FOLDER}", 2, ["this is a folder", "file://{FOLDER}"]),
+    "a folder for a server's store": ("serve --encoder {STUB} --store {FOLDER}", 2, [
+        "this is a folder", "file://{FOLDER}"]),
+    "a folder that holds no store": ("ls file://{FOLDER}", 4, ["the directory holds no store",
+                                                              "{FOLDER}"]),
     "a store that is not there": ("ls --store {EMPTY}", 4, ["the directory does not exist",
                                                            "{FOLDER}/empty"]),
     "a locked store": ("ls --store file://{FOLDER}/locked/store", 4, ["Permission denied"]),
@@ -136,7 +159,8 @@ def test_an_error_is_one_line_that_says_what_to_do(places, name, tmp_path):
     assert result.stdout == ""
 
 
-@pytest.mark.parametrize("name", [name for name in WRONG if WRONG[name][0]])
+@pytest.mark.parametrize("name", [
+    name for name in WRONG if WRONG[name][0] and not WRONG[name][0].startswith("serve")])
 def test_with_json_an_error_is_one_object(places, name):
     words, code, says = WRONG[name]
     options = {"launcher": without_licence()} if "locked" in words else {}
@@ -196,6 +220,15 @@ def test_every_help_tells_the_exit_codes(command):
         assert part in " ".join(result.stdout.split())
 
 
+def test_what_looks_like_an_option_may_be_a_value_or_come_after_two_dashes(tmp_path):
+    (tmp_path / "--odd.png").write_bytes(png(1))
+    result = run_cli("encode", "--encoder", STUB, "--store", "none", "-o", "--pol-size", "--",
+                     "--odd.png", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "--pol-size").exists()
+    assert run_cli("serve", "--pol-size", "--help").returncode == 0, "who asks is told"
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_command_that_is_interrupted_ends_by_the_signal(places, number):
     """For a shell that is 130 or 143, as the table says."""
@@ -205,7 +238,7 @@ def test_a_command_that_is_interrupted_ends_by_the_signal(places, number):
     try:
         wait_until(lambda: threads_of(process) > 1, 60, "it to be at work")
         process.send_signal(number)
-        assert process.wait(60) == -number
+        assert process.wait(seconds(60)) == -number
     finally:
         process.kill()
         process.wait()

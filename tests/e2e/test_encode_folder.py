@@ -81,6 +81,56 @@ def test_on_a_terminal_progress_is_a_bar_that_goes_away(folder):
     check_summary(out, folder)
 
 
+def encode_one(name, content, tmp_path, *more):
+    path = tmp_path / name
+    path.write_bytes(content)
+    result = run_cli("encode", path, *more, "--json")
+    facts = json.loads(result.stdout)
+    return result.returncode, facts["items"][0]
+
+
+@pytest.fixture(params=["here", "a server"])
+def places(request, start):
+    """places(encoder): words that have a file encoded by it."""
+    def words(encoder):
+        if request.param == "here":
+            return ["--encoder", encoder, "--store", "none"]
+        return ["--server", f"http://127.0.0.1:{start(encoder=encoder).port}"]
+
+    return words
+
+
+def test_what_a_file_is_may_be_said(places, tmp_path):
+    """A GIF is a picture to an encoder that takes pictures first, and a clip where that is asked for."""
+    words = places(STUB_BY_SIZE)
+    gif = clip("moving.gif")
+    _, picture_of_it = encode_one("a.gif", gif, tmp_path, *words)
+    assert picture_of_it["modality"] == "image"
+    for modality in ("image", "video"):
+        code, item = encode_one("a.gif", gif, tmp_path, *words, "--modality", modality)
+        assert (code, item["modality"]) == (0, modality)
+        assert (item["key"] == picture_of_it["key"]) == (modality == "image")
+    code, item = encode_one("a.gif", gif, tmp_path, *words, "--modality", "audio")
+    assert code == 1 and item["error"]["code"] == "unsupported_format"
+
+
+def test_a_sound_in_a_container_of_clips_wants_to_be_called_one(places, tmp_path):
+    words = places(STUB_BY_SIZE)
+    sound = clip("aac.m4a")
+    sound = sound[:8] + b"isom" + sound[12:]  # as programs write it that know no M4A
+    code, item = encode_one("a.mp4", sound, tmp_path, *words)
+    assert code == 1 and item["error"]["code"] == "invalid_argument"
+    code, item = encode_one("a.mp4", sound, tmp_path, *words, "--modality", "audio")
+    assert (code, item["modality"]) == (0, "audio")
+
+
+def test_singular_and_plural(tmp_path):
+    for count in (1, 2):
+        (tmp_path / f"{count}.png").write_bytes(png(count))
+        said = run_cli("encode", tmp_path, *OPTIONS).stdout
+        assert f"{count} file{'s' if count > 1 else ''}: {count} encoded, 0 hits" in said
+
+
 def test_scripts_get_neither(folder):
     result = run_cli("encode", folder, *OPTIONS, "--json")
     facts = {item["file"]: item for item in json.loads(result.stdout)["items"]}
