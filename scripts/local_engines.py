@@ -6,6 +6,7 @@ the folder they are given, and end with the program that started them, however i
 
 import contextlib
 import ctypes
+import random
 import signal
 import socket
 import subprocess
@@ -17,6 +18,7 @@ MOONCAKE = ROOT / "build" / "mooncake-venv"
 
 PR_SET_PDEATHSIG = 1
 libc = ctypes.CDLL(None)
+LOWEST_PORT = 12_000  # that free_port() gives
 
 
 class EngineFailed(Exception):
@@ -29,9 +31,16 @@ def die_with_parent():
 
 
 def free_port():
-    with contextlib.closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """For a server that is to have the same port again when it is restarted, or for nobody: none of
+    those that the kernel gives to whoever connects or asks for any. One of those may be taken in
+    between; and who tries to connect to one that nobody has may be given it himself, and then talks
+    to himself."""
+    first_given = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        port = random.SystemRandom().randrange(LOWEST_PORT, max(first_given, LOWEST_PORT + 1000))
+        with contextlib.closing(socket.socket()) as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def end(process):

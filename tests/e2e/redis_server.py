@@ -11,7 +11,11 @@ import threading
 import urllib.parse
 from pathlib import Path
 
-from support import free_port, wait_until
+from support import TIME_FACTOR, free_port, seconds, wait_until
+
+
+# Beyond what a busy machine keeps a node from answering for, which is no reason for a failover.
+NODE_TIMEOUT_MS = int(5000 * min(TIME_FACTOR, 2))
 
 
 class RedisError(Exception):
@@ -22,7 +26,7 @@ class RedisClient:
     """One connection; call it with the words of a command. Bulk replies are bytes."""
 
     def __init__(self, port, password=None):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=20)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=seconds(60))
         self.stream = self.socket.makefile("rb")
         if password:
             self("AUTH", password)
@@ -150,7 +154,8 @@ class RedisCluster:
         """One more, which knows the first."""
         number = len(self.servers)
         arguments = ["--cluster-enabled", "yes", "--cluster-port", free_port(),
-                     "--cluster-node-timeout", "3000", "--cluster-require-full-coverage", "no"]
+                     "--cluster-node-timeout", NODE_TIMEOUT_MS,
+                     "--cluster-require-full-coverage", "no"]
         if self.tls:
             arguments += ["--tls-cluster", "yes", "--tls-replication", "yes"]
         if self.password:

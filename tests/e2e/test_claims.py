@@ -7,9 +7,10 @@ import socket
 
 import pytest
 from redis_server import RedisServer
-from support import STUB, data_url, file_store, png, png_url, run_cli, wait_for_puts, wait_until
+from support import (HURRIED, STUB, TIME_FACTOR, data_url, file_store, png, png_url, run_cli,
+                     wait_for_puts, wait_until)
 
-SLOW = STUB + ",delay_ms=1500"
+SLOW = f"{STUB},delay_ms={int(1500 * min(TIME_FACTOR, 3))}"  # for others to come meanwhile
 
 
 @pytest.fixture
@@ -102,8 +103,8 @@ def test_without_claims_each_encodes_for_itself(start, store_folder):
 
 
 def test_a_store_that_dies_while_waiting_costs_a_lookup(start, redis):
-    one = start(store=redis.url(), encoder=STUB + ",delay_ms=20000")
-    two = start(store=redis.url(), encoder=STUB)
+    one = start(*HURRIED, store=redis.url(), encoder=STUB + ",delay_ms=20000")
+    two = start(*HURRIED, store=redis.url(), encoder=STUB)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         slow = pool.submit(one.sources, [png_url(1)])
         wait_until(lambda: claims(one, "won") == 1)

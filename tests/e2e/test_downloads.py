@@ -74,7 +74,7 @@ def test_a_download_ends_at_the_cap(capped, origin, name):
         waiting = pool.submit(capped.encode, [url])
         assert capped.encode([png_url(2)]).status == 200
         reply = waiting.result()
-    assert time.monotonic() - started < seconds(10)
+    assert time.monotonic() - started < seconds(30)
     assert reply.status in statuses, reply.body
     assert capped.memory("VmHWM") - before < FLAT
 
@@ -82,7 +82,7 @@ def test_a_download_ends_at_the_cap(capped, origin, name):
         return origin.sent[path]
 
     # What the kernels of both sides hold in flight comes on top of what was read.
-    wait_until(lambda: sent() == (time.sleep(0.05), sent())[1], 10, "the origin to notice")
+    wait_until(lambda: sent() == (time.sleep(0.05), sent())[1], 60, "the origin to notice")
     assert sent() < 3 * (CAP + 16 * MIB)
 
 

@@ -3,14 +3,14 @@
 import contextlib
 import os
 import signal
-import time
 
 import pytest
 from raw_http import RawClient, encode_request
 from support import STUB, SwitchedStore, png_url, seconds, wait_until
 
-SLOW = 120  # seconds that the encoder takes: more than any test waits
+SLOW = int(seconds(120))  # that the encoder takes: more than any test waits
 
+SOON_STUCK = ("--stall-timeout", "200ms")  # then /ready tells that an encode is running
 ENDS = "ended with something still running"
 
 
@@ -18,9 +18,8 @@ def leave_during_an_encode(server):
     """The encoder runs on for a client that has left."""
     with RawClient(server.port) as client:
         client.send(encode_request([png_url(1)]))
-        wait_until(lambda: server.metrics().sum("vitrove_entries", state="filling") > 0, 20)
-        time.sleep(seconds(1))  # nothing tells that the encoder has begun; by now it has
-    wait_until(lambda: server.metrics().sum("vitrove_entries", state="filling") == 0, 20,
+        wait_until(lambda: server.get("/ready").status == 503, 60, "the encoder to be at it")
+    wait_until(lambda: server.metrics().sum("vitrove_entries", state="filling") == 0, 60,
                "the server to notice that its client left")
 
 
@@ -31,7 +30,7 @@ def end(server, limit):
 
 
 def test_an_encode_for_nobody_does_not_outlast_the_drain(start):
-    server = start("--drain-timeout", "1s", encoder=f"{STUB},delay_ms={SLOW * 1000}")
+    server = start("--drain-timeout", "1s", *SOON_STUCK, encoder=f"{STUB},delay_ms={SLOW * 1000}")
     server.expect_unclean = True
     leave_during_an_encode(server)
     server.signal(signal.SIGTERM)
@@ -49,11 +48,11 @@ def test_an_encode_that_had_its_504_does_not_outlast_the_drain(start):
 
 
 def test_a_second_signal_ends_what_runs_for_nobody(start):
-    server = start("--drain-timeout", f"{SLOW}s", encoder=f"{STUB},delay_ms={SLOW * 1000}")
+    server = start("--drain-timeout", f"{SLOW}s", *SOON_STUCK, encoder=f"{STUB},delay_ms={SLOW * 1000}")
     server.expect_unclean = True
     leave_during_an_encode(server)
     server.signal(signal.SIGTERM)
-    wait_until(lambda: "draining" in server.log, 20)
+    wait_until(lambda: "draining" in server.log, 60)
     server.signal(signal.SIGTERM)
     assert end(server, 60) == 1
 
@@ -64,7 +63,7 @@ def test_a_store_that_hangs_when_asked_how_it_is_keeps_nobody_from_leaving(start
     server.expect_unclean = True
     store.misbehave()
     asked = store.switch.with_name(store.switch.name + ".asked")
-    wait_until(lambda: server.get("/health").status == 200 and asked.exists(), 20)
+    wait_until(lambda: server.get("/health").status == 200 and asked.exists(), 60)
     server.signal(signal.SIGTERM)
     try:
         assert end(server, 60) == 0

@@ -114,14 +114,18 @@ def test_no_eviction_means_what_does_not_fit_is_uncached(start):
     assert server.metrics().sum("vitrove_evictions_total") == 0
 
 
-def quickest_and_all(server, urls):
-    """(seconds of the quickest, sources of all) of requests one after the other."""
-    times, sources = [], []
-    for url in urls:
-        started = time.monotonic()
-        sources += server.sources([url])
-        times.append(time.monotonic() - started)
-    return min(times), sources
+def timed_sources(server, url):
+    started = time.monotonic()
+    sources = server.sources([url])
+    return time.monotonic() - started, sources
+
+
+def side_by_side(servers, urls):
+    """For each server, seconds of the quickest and sources of all: requests in turn, so that what
+    else the machine does troubles both."""
+    seen = [[timed_sources(server, url) for server in servers] for url in urls]
+    return [(min(one[0] for one in each), [source for one in each for source in one[1]])
+            for each in zip(*seen)]
 
 
 def cpu_seconds(server):
@@ -132,19 +136,17 @@ def cpu_seconds(server):
 def test_when_nothing_can_be_evicted_new_pictures_are_answered_uncached(start):
     """B69: a slow client holds the pages that new pictures would need: none of them waits for it,
     and nothing spins while it holds them."""
-    server = start("--pool-size", "40MiB", encoder=BY_SIZE)
-    large = [patches_url(seed, 80, 80) for seed in range(30)]  # 25 MiB of rows
-    cold, sources = quickest_and_all(server, large[:10])
-    assert sources == ["encoded"] * 10
+    server, idle = (start("--pool-size", "40MiB", encoder=BY_SIZE) for _ in range(2))
+    large = [patches_url(seed, 80, 80) for seed in range(20)]  # 25 MiB of rows
     server.encode_ok([large_url(50)])
     with RawClient(server.port) as slow:
         slow.send(rows_request(large_url(50)))
         slow.read(1)
-        wait_until(lambda: server.pinned() >= 16 << 20, 20, "the reply to hold its pages")
-        crowded, sources = quickest_and_all(server, large[10:])
-        assert sources == ["encoded"] * 20
+        wait_until(lambda: server.pinned() >= 16 << 20, 60, "the reply to hold its pages")
+        (crowded, sources), (usual, usual_sources) = side_by_side([server, idle], large)
+        assert sources == usual_sources == ["encoded"] * 20
         assert server.sources(large[10:12]) == ["encoded"] * 2, "there was no room for them"
-        assert crowded < 1.2 * cold + seconds(0.05), "the quickest of many: noise aside"
+        assert crowded < 1.2 * usual + seconds(0.05), "the quickest of many: noise aside"
         used, started = cpu_seconds(server), time.monotonic()
         time.sleep(0.5)
         elapsed = time.monotonic() - started
@@ -224,7 +226,8 @@ def test_overload_answers_every_request_and_health_stays_quick(start):
     for client, status in zip(clients, statuses):
         assert status == 200 or b"\r\nretry-after: " in client.head.lower()
     assert probe.statuses == {200} and len(probe.times) > 10
-    assert sorted(probe.times)[-3] < seconds(1), "but for what two busy cores add once or twice"
+    slow = [each for each in probe.times if each >= seconds(1)]
+    assert len(slow) <= max(2, len(probe.times) // 10), "but for what two busy cores add now and then"
     metrics = server.metrics()
     for status in set(statuses):
         counted = metrics.sum("vitrove_requests_total", route="/encode", code=str(status))
@@ -279,7 +282,7 @@ def test_a_short_request_cannot_name_gigabytes(start, tmp_path):
     url = f"file://{tmp_path}/large"
     # While what went before is being put away, it may be "not now" (503) instead of "never".
     assert server.encode([url] * 20).status in {413, 503}
-    wait_until(lambda: server.encode([url] * 20).status == 413, 20, "the request to be too large")
+    wait_until(lambda: server.encode([url] * 20).status == 413, 60, "the request to be too large")
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         replies = list(pool.map(lambda _: server.encode([url]), range(24)))
     assert {reply.status for reply in replies} <= {400, 503}

@@ -1,6 +1,7 @@
 """Encode servers on a real Mooncake cluster: they share embeddings, and no request fails whatever
 happens to master, holder and helper (field cases B43, B49, B50, B54, B55, B57, B60, B62, B63)."""
 
+import contextlib
 import itertools
 import os
 import signal
@@ -10,11 +11,12 @@ import pytest
 import support
 from clips import SAMPLES
 from mooncake import Cluster, alive, helper_pid, store_of, wait_ready
-from support import (BY_SIZE, PATIENT, STUB, data_url, png_url, run_cli, small_url, wait_for_puts,
-                     wait_until)
+from support import (BY_SIZE, HURRIED, PATIENT, STUB, TIME_FACTOR, data_url, png_url, run_cli, small_url,
+                     wait_for_puts, wait_until)
 
 GLOBAL_CACHE = "--enable-mm-global-cache"
 CLIPS_BY_SIZE = "stub:dim=64,tokens=1-4096,seed=1"
+HANG_MS = int(500 * TIME_FACTOR)  # of a helper that says nothing
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +134,7 @@ def test_a_bad_file_stops_at_start_with_one_clear_line(tmp_path, content, says):
     if content is not None:
         path.write_text(content)
     result = run_cli("serve", "--port", "0", "--encoder", STUB, GLOBAL_CACHE,
-                     env={"MOONCAKE_CONFIG_PATH": str(path)}, timeout=20)
+                     env={"MOONCAKE_CONFIG_PATH": str(path)}, timeout=60)
     assert result.returncode == 2
     assert says in result.stderr
     assert len(result.stderr.strip().splitlines()) <= 2
@@ -140,7 +142,7 @@ def test_a_bad_file_stops_at_start_with_one_clear_line(tmp_path, content, says):
 
 def test_a_master_may_come_late_die_and_come_back(start, cluster):
     """B49: a server starts without it, and all requests are served throughout."""
-    a = start_on(start, cluster)
+    a = start_on(start, cluster, *HURRIED)
     urls = pictures(140, 3)
     assert a.sources(urls) == ["encoded"] * 3
     wait_until(lambda: "no master answers" in store_of(a)["detail"], 30, "the reason to be said")
@@ -159,6 +161,14 @@ def test_a_master_may_come_late_die_and_come_back(start, cluster):
     wait_ready(b)
     seed = put_again(a, 190)
     assert b.sources([png_url(seed)]) == ["store"]
+
+
+def kill_helper(server):
+    """If there is one: another may be on its way."""
+    pid = helper_pid(server)
+    if pid is not None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def put_again(server, seed):
@@ -183,7 +193,7 @@ def test_a_holder_that_dies_costs_hits_and_no_request(start, cluster):
     urls = pictures(200, 6)
     put(a, urls)
     cluster.kill("mooncake_client")
-    b = start_on(start, cluster)
+    b = start_on(start, cluster, *HURRIED)
     wait_ready(b)
     for url in urls:
         assert b.sources([url]) == ["encoded"]
@@ -195,7 +205,8 @@ def test_a_holder_that_dies_costs_hits_and_no_request(start, cluster):
 def test_a_helper_that_dies_or_hangs_costs_no_request_and_another_takes_its_place(
         start, shared_cluster, how):
     """B50, B57."""
-    a = start(store=shared_cluster.url(hang_timeout="500ms", prefix=f"helper{int(how)}/"))
+    a = start(*HURRIED, store=shared_cluster.url(hang_timeout=f"{HANG_MS}ms",
+                                                 prefix=f"helper{int(how)}/"))
     wait_ready(a)
     put(a, pictures(220, 2))
     pid = helper_pid(a)
@@ -237,7 +248,7 @@ def test_a_value_with_two_replicas_outlives_one_of_its_holders(start, cluster):
     urls = pictures(300, 6)
     put(a, urls)
     cluster.kill("mooncake_client")
-    b = start(store=cluster.url(replicas=2))
+    b = start(*HURRIED, store=cluster.url(replicas=2))
     wait_ready(b)
 
     def all_hit():
@@ -282,7 +293,7 @@ def test_a_writer_that_dies_during_a_put_blocks_its_keys_for_a_while_only(start,
                       "--put_start_release_timeout_sec=5")
     try:
         cluster.start()
-        a = start(store=cluster.url(), encoder=BY_SIZE)
+        a = start(*HURRIED, store=cluster.url(), encoder=BY_SIZE)
         wait_ready(a)
         seeds = itertools.count(0, 8)
         urls = []
@@ -292,19 +303,20 @@ def test_a_writer_that_dies_during_a_put_blocks_its_keys_for_a_while_only(start,
             first, before = next(seeds), store_of(a)["put"]["errors"]
             urls[:] = [small_url(seed) for seed in range(first, first + 8)]
             a.encode_ok(urls)
-            os.kill(helper_pid(a), signal.SIGKILL)
+            kill_helper(a)
             wait_for_puts(a)
             return store_of(a)["put"]["errors"] > before
 
         wait_until(killed_with_puts_on_their_way, 120, "a helper to die in time")
-        b = start(store=cluster.url(), encoder=BY_SIZE)
+        b = start(*HURRIED, store=cluster.url(), encoder=BY_SIZE)
         wait_ready(b)
         for _ in range(10):
             assert b.encode(urls).status == 200
             b.post("/flush?scope=local")
         wait_for_puts(b)
         assert store_of(b)["put"]["errors"] <= 10 * 2 * len(urls), "no put is repeated by itself"
-        fresh = start("--pool-size", "0", store=cluster.url(), encoder=BY_SIZE)
+        # Which waits for eight megabytes: on a busy machine they are no matter of 0.2 seconds.
+        fresh = start("--pool-size", "0", *PATIENT, store=cluster.url(), encoder=BY_SIZE)
         wait_ready(fresh)
 
         def all_stored():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from mooncake import Cluster, helper_pid, store_of, wait_ready
-from support import png_url, seconds, wait_for_puts, wait_until
+from support import HURRIED, png_url, seconds, wait_for_puts, wait_until
 from test_mooncake import GLOBAL_CACHE, pictures, put, put_again
 from test_redis import SEEDS, Load, golden  # noqa: F401 (a fixture)
 
@@ -47,7 +47,7 @@ def test_a_lender_that_is_killed_under_load_costs_hits_and_no_request(
         start, cluster, golden):  # noqa: F811
     """B60: the survivor sees misses, not errors, and hits come back, with a newcomer as well."""
     cluster.start_master()
-    killed, survivor = (start_lender(start, cluster, "--pool-size", "0") for _ in range(2))
+    killed, survivor = (start_lender(start, cluster, *HURRIED, "--pool-size", "0") for _ in range(2))
     for server in (killed, survivor):
         wait_ready(server)
     urls = pictures(0, SEEDS)

@@ -4,7 +4,6 @@ Field cases B43, B49 to B53, B56, B57, B62, B63, B76, B78, B79, B86, B87 and B89
 Redis, with real processes on both sides.
 """
 
-import concurrent.futures
 import random
 import re
 import signal
@@ -14,10 +13,10 @@ import time
 import pytest
 from bystander import Bystander
 from redis_server import HarmfulProxy, RedisServer, make_certificates
-from support import (STUB, Server, file_store, png_url, run_cli, seconds, wait_for_puts,
-                     wait_until)
+from support import (HURRIED, STUB, TIME_FACTOR, Server, file_store, png_url, run_cli, seconds,
+                     wait_for_puts, wait_until)
 
-FAST = "timeout=1s&connect_timeout=1s"
+FAST = f"timeout={int(1000 * TIME_FACTOR)}ms&connect_timeout={int(1000 * TIME_FACTOR)}ms"
 SEEDS = 24
 
 
@@ -183,34 +182,34 @@ def test_a_server_that_lies_is_found_out(start, redis, golden):
 def test_redis_may_come_later_and_go_and_come_again(start, redis, golden):
     """B49: away at the start, then restarted five times under load."""
     redis.kill()
-    server = start(store=url_of(redis))
+    server = start(*HURRIED, store=url_of(redis))
     assert rows_of(server, 0) == golden[0]
-    wait_until(lambda: server.get("/health").json["status"] == "degraded", 30, "to be degraded")
+    wait_until(lambda: server.get("/health").json["status"] == "degraded", 60, "to be degraded")
     assert server.get("/ready").status == 200
     told = run_cli("doctor", "--server", f"http://127.0.0.1:{server.port}").stdout
     assert "warning" in told and "redis is down" in told
     redis.start()
-    wait_until(lambda: server.get("/health").json["status"] == "ok", 30, "to be well again")
+    wait_until(lambda: server.get("/health").json["status"] == "ok", 60, "to be well again")
 
     def puts_appear():
         server.encode_ok([png_url(100 + len(redis.keys()))])
         wait_for_puts(server)
         return redis.keys()
 
-    wait_until(puts_appear, 10, "puts to appear")
-    small = start("--pool-size", "1MiB", store=url_of(redis))
+    wait_until(puts_appear, 60, "puts to appear")
+    small = start("--pool-size", "1MiB", *HURRIED, store=url_of(redis))
     with Load([server, small], golden) as load:
         for _ in range(5):
             redis.kill()
             load.more(20)
             redis.start()
             load.more(20)
-    wait_until(lambda: hits_come(server), 30, "hits to resume")
+    wait_until(lambda: hits_come(server), 60, "hits to resume")
 
 
 def test_a_redis_that_hangs_costs_a_deadline_at_most(start, redis, golden):
     """B50: SIGSTOP under load, and hits again after SIGCONT."""
-    server = start(store=url_of(redis))
+    server = start(*HURRIED, store=url_of(redis))
     with Load([server], golden) as load:
         load.more(50)
         for _ in range(3):
@@ -227,7 +226,7 @@ def test_a_redis_that_hangs_costs_a_deadline_at_most(start, redis, golden):
 
 def test_a_server_ends_in_time_though_redis_hangs(start, redis):
     """B78: SIGTERM with puts that cannot land."""
-    server = start("--drain-timeout", "2s", store=url_of(redis))
+    server = start("--drain-timeout", "2s", *HURRIED, store=url_of(redis))
     server.encode_ok([png_url(1)])
     wait_for_puts(server)
     redis.signal(signal.SIGSTOP)
@@ -418,7 +417,7 @@ def test_a_password_of_any_characters_works_and_is_never_shown(start, start_redi
     password = "p@ss:w/rd#1"
     certificates = make_certificates(tmp_path / "tls") if tls else None
     redis = start_redis(password=password, tls=certificates)
-    server = start("--pool-size", "1MiB",
+    server = start("--pool-size", "1MiB", *HURRIED,
                    store=redis.url(timeout="1s", connect_timeout="1s"))
     with Load([server], golden) as load:
         load.more(30)

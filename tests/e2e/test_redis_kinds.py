@@ -8,7 +8,7 @@ import signal
 import network
 import pytest
 from redis_server import RedisCluster, RedisServer, make_certificates
-from support import PATIENT, ROOT, png_url, run_cli, seconds, wait_for_puts, wait_until
+from support import HURRIED, PATIENT, ROOT, png_url, run_cli, seconds, wait_for_puts, wait_until
 from test_redis import Load, golden, hits_come, start_redis, url_of  # noqa: F401 (fixtures)
 
 PASSWORD = "p@ss:w/rd#1"
@@ -57,7 +57,7 @@ def wait_for_hits(server):
 
 def test_one_that_hangs_costs_a_deadline_at_most(start, kind, golden):  # noqa: F811
     """B50: SIGSTOP under load, and hits again after SIGCONT."""
-    server = start(store=kind.url())
+    server = start(*HURRIED, store=kind.url())
     with Load([server], golden) as load:
         load.more(50)
         for _ in range(2):
@@ -101,7 +101,7 @@ def test_one_that_is_emptied_harms_nobody(start, kind, golden):  # noqa: F811
 def test_one_that_is_restarted_again_and_again_harms_nobody(start, kind, golden):  # noqa: F811
     """B49: away at the start as well."""
     kind.each("kill")
-    server = start("--pool-size", "1MiB", store=kind.url())
+    server = start("--pool-size", "1MiB", *HURRIED, store=kind.url())
     with Load([server], golden) as load:
         load.more(20)
         for _ in range(2):

@@ -1,8 +1,8 @@
 """Redis in the hands of its operators, and of servers that come and go: limits that are lowered and
 raised again (B52), and three servers of which one dies under load (B60)."""
 
-from support import BY_SIZE, patches_url, png_url, seconds, wait_for_puts, wait_until
-from test_redis import SEEDS, Load, golden, hits_come, redis, start_redis  # noqa: F401 (fixtures)
+from support import BY_SIZE, HURRIED, patches_url, png_url, seconds, wait_for_puts, wait_until
+from test_redis import SEEDS, Load, golden, hits_come, redis, start_redis, url_of  # noqa: F401 (fixtures)
 
 LIMIT = "proto-max-bulk-len"  # of Redis, at least 1 MiB
 
@@ -51,8 +51,7 @@ def test_servers_go_on_while_one_of_them_and_redis_die_and_come_back(
     """B60: no errors but those of the one that was killed; hits come back, and nobody goes on
     encoding and putting what is there."""
     def server_at(port=0):
-        return start("--pool-size", "0", store=f"{redis.url()}?timeout=1s&connect_timeout=1s",
-                     port=port)
+        return start("--pool-size", "0", *HURRIED, store=url_of(redis), port=port)
 
     servers = [server_at() for _ in range(3)]
     servers[0].encode_ok([png_url(seed) for seed in range(SEEDS)])

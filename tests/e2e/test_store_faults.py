@@ -387,7 +387,7 @@ def test_a_model_name_of_any_length_and_spelling_makes_short_file_names(start, s
 def test_a_wrong_choice_of_store_stops_at_start_with_one_clear_line(tmp_path, arguments, says):
     """B79."""
     from support import run_cli
-    result = run_cli("serve", "--port", "0", "--encoder", STUB, *arguments, timeout=20)
+    result = run_cli("serve", "--port", "0", "--encoder", STUB, *arguments, timeout=60)
     assert result.returncode == 2, result.stderr
     assert says in result.stderr
     assert len(result.stderr.strip().splitlines()) <= 2
