@@ -384,7 +384,7 @@ TEST_F(Aliases, FindFollowsAnAlias) {
 
 TEST_F(Aliases, AllLookupsOfAnItemShareOneBudget) {
   auto options = small_pool(64);
-  options.store_timeout = 30ms;
+  options.store_timeout = 1s;
   options.get_threads = 3;
   EmbeddingCacheController controller(options, {store_});
   plant(store_->inner(), a_);
@@ -396,7 +396,7 @@ TEST_F(Aliases, AllLookupsOfAnItemShareOneBudget) {
 // B50: whatever an item asks of its stores takes one deadline in all.
 TEST_F(Aliases, AClaimThatIsNotAnsweredLeavesNothingForTheSecondLook) {
   auto options = small_pool(64);
-  options.store_timeout = 500ms;
+  options.store_timeout = 1s;
   EmbeddingCacheController controller(options, {store_});
   store_->add({.op = StoreOp::claim, .fault = Fault::hold_before, .times = 1});
   auto ticket = lead(controller, a_);
@@ -406,7 +406,7 @@ TEST_F(Aliases, AClaimThatIsNotAnsweredLeavesNothingForTheSecondLook) {
 
 TEST_F(Aliases, ALookupThatIsNotAnsweredLeavesNothingForAClaim) {
   auto options = small_pool(64);
-  options.store_timeout = 100ms;
+  options.store_timeout = 1s;
   EmbeddingCacheController controller(options, {store_});
   store_->add({.op = StoreOp::exist, .fault = Fault::hold_before, .times = 1});
   auto ticket = lead(controller, a_);

@@ -32,6 +32,10 @@ class SlowToRelease final : public ValuelessStore {
     std::lock_guard lock(mutex_);
     return calls_;
   }
+  void forget_calls() {
+    std::lock_guard lock(mutex_);
+    calls_.clear();
+  }
 
  private:
   void note(char call) {
@@ -51,10 +55,12 @@ class Keeper : public ::testing::Test {
   ClaimHold hold(ClaimKeeper& keeper, int number) {
     return keeper.hold({picture(number).key(), sha256("model"), 0, tier_, {}});
   }
-  // The keeper's thread is in a call that does not come back before the gate is opened.
+  // The keeper's thread is in a call that does not come back before the gate is opened; what it
+  // did before is forgotten.
   void keep_busy(ClaimKeeper& keeper) {
     hold(keeper, 0).let_go();
     ASSERT_TRUE(store_->gate().wait_for_waiting(1));
+    store_->forget_calls();
   }
 
   std::shared_ptr<SlowToRelease> store_ = std::make_shared<SlowToRelease>();
@@ -69,8 +75,8 @@ TEST_F(Keeper, RenewsBeforeItReleases) {
   for (int number = 2; number < 10; ++number) hold(keeper, number).let_go();
   ASSERT_TRUE(eventually([&] { return Clock::now() > due; }));
   store_->gate().open();
-  ASSERT_TRUE(eventually([&] { return store_->calls().size() >= 2; }));
-  EXPECT_EQ(store_->calls().substr(0, 2), "rn");
+  ASSERT_TRUE(eventually([&] { return !store_->calls().empty(); }));
+  EXPECT_EQ(store_->calls().front(), 'n');
 }
 
 TEST_F(Keeper, ForgetsWhatHasEndedByItself) {
@@ -81,7 +87,7 @@ TEST_F(Keeper, ForgetsWhatHasEndedByItself) {
   ASSERT_TRUE(eventually([&] { return Clock::now() > over; }));
   store_->gate().open();
   EXPECT_TRUE(keeper.wait_idle(Clock::now() + patience));
-  EXPECT_EQ(store_->calls(), "r");
+  EXPECT_EQ(store_->calls(), "");
 }
 
 TEST_F(Keeper, CountsWhatAnotherTookOver) {
@@ -108,7 +114,7 @@ TEST_F(Keeper, RemembersSoManyAndNoMore) {
   for (int number = 1; number < 6000; ++number) hold(keeper, number).let_go();
   store_->gate().open();
   EXPECT_TRUE(keeper.wait_idle(Clock::now() + patience));
-  EXPECT_EQ(store_->calls().size(), 1U + 4096U);
+  EXPECT_EQ(store_->calls().size(), 4096U);
   EXPECT_EQ(keeper.unreleased(), 5999U - 4096U);
 }
 
@@ -139,7 +145,7 @@ TEST_F(Keeper, ReleasesClaimsOfStoredValuesTogether) {
 
 TEST_F(Keeper, ReleasesThemByItselfToo) {
   store_->gate().open();
-  ClaimKeeper keeper(1s, patience);
+  ClaimKeeper keeper(100s, patience);  // a hundredth of that is soon
   let_go_stored(hold(keeper, 1));
   EXPECT_TRUE(eventually([&] { return store_->calls() == "r"; }));
 }
@@ -161,7 +167,8 @@ TEST_F(Keeper, ReleasesThemAtTheEnd) {
     ASSERT_TRUE(eventually([&] { return store_->calls() == "r"; })) << "its thread is at work";
     let_go_stored(hold(keeper, 2));
   }
-  EXPECT_EQ(store_->calls(), "rr");
+  // By a thread that may be left behind on a busy machine.
+  EXPECT_TRUE(eventually([&] { return store_->calls() == "rr"; }));
 }
 
 TEST_F(Keeper, RenewsWhatWasHeldWhileItHeldOthers) {

@@ -36,6 +36,7 @@ class LiarHarness {
       options.store_timeout = store_timeout;
       options.breaker_pause = std::chrono::hours(1);
     } else {
+      options.store_timeout = patience;
       options.breaker_faults = 1'000'000;  // never tired of believing it
     }
     return options;
@@ -72,7 +73,7 @@ class ALiar : public ::testing::Test {};
 TYPED_TEST_SUITE(ALiar, Liars);
 
 TYPED_TEST(ALiar, IsAskedAndNotBelieved) {
-  TypeParam harness(1s);
+  TypeParam harness(3s);
   const Bytes value = pattern(1, 1000);
   ASSERT_TRUE(put_one(harness.store(), key_number(1), value).ok());
   EXPECT_EQ(read_back(harness.store(), key_number(1)), value);
@@ -84,6 +85,7 @@ TEST(CacheAsStore, IsServedByAStoreThatTellsTheTruth) {
   const auto honest = std::make_shared<FaultyStore>(make_memory_store());
   ControllerOptions options;
   options.pool.pool_bytes = std::uint64_t{16} << 20;
+  options.store_timeout = patience;
   CacheAsStore cache(options, honest);
   const Bytes value = pattern(1, 1000);
   ASSERT_TRUE(put_one(cache, key_number(1), value).ok());

@@ -82,7 +82,7 @@ TEST_F(Tiers, AFailingNearTierDoesNotHideTheFarOne) {
 
 TEST_F(Tiers, OneLookupHasOneBudgetOverAllTiers) {
   auto options = small_pool(64);
-  options.store_timeout = 30ms;
+  options.store_timeout = 1s;
   auto controller = make(options);
   plant(far_->inner(), picture(1));
   near_->add({.op = StoreOp::exist, .fault = Fault::hold_before, .times = 1});

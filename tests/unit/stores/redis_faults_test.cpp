@@ -132,7 +132,7 @@ TEST_F(RedisFaults, AnswersInTimeWhileItsServerHangs) {
   ASSERT_TRUE(put_one(*store, key_, value_).ok());
   server_.freeze();
   const auto start = std::chrono::steady_clock::now();
-  EXPECT_EQ(exists(*store, key_, within(milliseconds(200))).status, StoreStatus::timeout);
+  EXPECT_EQ(exists(*store, key_, within(seconds(2))).status, StoreStatus::timeout);
   // From now on nobody waits: the server is known to be silent.
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(exists(*store, key_).status, StoreStatus::unavailable);
@@ -158,8 +158,8 @@ TEST_F(RedisFaults, WaitsForASilentServerNoLongerThanItsTimeout) {
 // Whichever clock runs out first: that of the dial or that of the connection's last byte.
 TEST_F(RedisFaults, SaysThatAServerIsSilentWhichAnswersNoGreeting) {
   server_.freeze();  // the kernel still accepts connections for it
-  for (const auto& [deadline, patience] : {std::pair{milliseconds(50), milliseconds(20'000)},
-                                           {milliseconds(20'000), milliseconds(50)}}) {
+  for (const auto& [deadline, patience] : {std::pair{milliseconds(1'500), milliseconds(20'000)},
+                                           {milliseconds(20'000), milliseconds(1'500)}}) {
     redis::Settings settings{server_.options(), nullptr};
     settings.options.connect_timeout = patience;
     const auto until = std::chrono::steady_clock::now() + deadline;
