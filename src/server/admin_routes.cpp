@@ -88,7 +88,12 @@ std::vector<Route> AdminRoutes::routes() {
   return {std::move(flush_route), std::move(reload_route), std::move(probe_route)};
 }
 
-HttpResponse AdminRoutes::flush(HttpRequest& request) {
+Answer AdminRoutes::flush(HttpRequest& request) {
+  if (query_or(request, "scope", "local") == "local") return flush_now(request);
+  return Later{Lane::far, [this, &request] { return flush_now(request); }};
+}
+
+HttpResponse AdminRoutes::flush_now(HttpRequest& request) {
   return reply_or_error(request.request_id, [&] {
     refuse_unknown_query(request);
     const std::string scope_text = query_or(request, "scope", "local");

@@ -16,7 +16,9 @@ class AdminRoutes {
   std::vector<Route> routes();
 
  private:
-  HttpResponse flush(HttpRequest& request);
+  // The pool's at once. That of a store, which may hang, in a lane of its own.
+  Answer flush(HttpRequest& request);
+  HttpResponse flush_now(HttpRequest& request);
   HttpResponse reload(HttpRequest& request);
   HttpResponse health_generate(HttpRequest& request);
 

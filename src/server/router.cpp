@@ -87,6 +87,8 @@ WorkerPool* pool_of(const Lanes& lanes, Lane lane) {
       return &lanes.control;
     case Lane::admin:
       return &lanes.admin;
+    case Lane::far:
+      return &lanes.far;
     case Lane::service:
       return &lanes.service;
     case Lane::media:

@@ -35,6 +35,7 @@ ServerCore::ServerCore(const ServerConfig& config, std::shared_ptr<EncodeService
       health_(*service_),
       control_pool_("vt-control", 1, control_queue),
       admin_pool_("vt-admin", admin_threads, admin_queue),
+      far_pool_("vt-far", admin_threads, admin_queue),
       service_pool_("vt-service", service_threads(config_), config_.max_queue),
       media_pool_("vt-media", config_.media_threads, config_.max_queue) {
   encode_routes_ =
@@ -45,9 +46,10 @@ ServerCore::ServerCore(const ServerConfig& config, std::shared_ptr<EncodeService
   std::vector<Route> routes = encode_routes_->routes();
   append(routes, status_routes_->routes());
   append(routes, admin_routes_->routes());
-  router_ = std::make_unique<Router>(std::move(routes), access_,
-                                     Lanes{control_pool_, admin_pool_, service_pool_, media_pool_},
-                                     config_.request_timeout, phase_, *this);
+  router_ = std::make_unique<Router>(
+      std::move(routes), access_,
+      Lanes{control_pool_, admin_pool_, far_pool_, service_pool_, media_pool_},
+      config_.request_timeout, phase_, *this);
 }
 
 ServerCore::~ServerCore() { stop(); }
@@ -55,6 +57,7 @@ ServerCore::~ServerCore() { stop(); }
 void ServerCore::stop() {
   service_pool_.stop();
   media_pool_.stop();
+  far_pool_.stop();
   admin_pool_.stop();
   control_pool_.stop();
   health_.stop();

@@ -61,6 +61,7 @@ class ServerCore final : public ReplyObserver {
   // Last, so that their threads end before anything they use.
   WorkerPool control_pool_;
   WorkerPool admin_pool_;
+  WorkerPool far_pool_;
   WorkerPool service_pool_;
   WorkerPool media_pool_;
 };

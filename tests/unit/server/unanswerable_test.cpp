@@ -62,12 +62,13 @@ class RouterTest : public ::testing::Test {
   Gate gate_{false};
   WorkerPool control_{"control", 1, 4};
   WorkerPool admin_{"admin", 1, 4};
+  WorkerPool far_{"far", 1, 4};
   WorkerPool service_{"service", 1, 4};
   WorkerPool media_{"media", 1, 4};
   const AccessControl access_{small_config(), false};
   const std::atomic<Phase> phase_{Phase::serving};
   NobodyWatches observer_;
-  Router router_{routes(), access_, Lanes{control_, admin_, service_, media_},
+  Router router_{routes(), access_, Lanes{control_, admin_, far_, service_, media_},
                  60s,      phase_,  observer_};
 };
 
