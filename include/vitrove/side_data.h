@@ -37,8 +37,8 @@ struct SideData {
   bool operator==(const SideData&) const = default;
 
   std::size_t encoded_size() const;
-  // Throws Error{too_large} beyond max_side_bytes, Error{invalid_argument} for a time that is not
-  // finite.
+  // Throws Error{too_large} beyond max_side_bytes, Error{invalid_argument} for seconds that are not
+  // within 0 .. 10^9.
   std::vector<std::byte> encode() const;
   // Nothing on any irregularity; never allocates more than the input is long.
   static std::optional<SideData> decode(std::span<const std::byte> bytes);

@@ -53,7 +53,7 @@ std::vector<std::byte> encode_side(const SideData& side) {
   try {
     return side.encode();
   } catch (const Error&) {
-    refuse("its side data are too large");
+    refuse("its side data are too large, or hold what is no time");
   }
 }
 

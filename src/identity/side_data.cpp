@@ -1,7 +1,7 @@
 #include "vitrove/side_data.h"
 
+#include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstring>
 
 #include "base/little_endian.h"
@@ -23,6 +23,7 @@ constexpr std::size_t grid_size = 12;
 constexpr std::size_t number_size = 8;
 constexpr std::size_t sound_size = 2 * number_size;
 constexpr std::size_t digest_size = sizeof(Digest256::bytes);
+constexpr double max_side_seconds = 1e9;
 
 class Writer {
  public:
@@ -51,18 +52,19 @@ class Writer {
   std::size_t used_ = 0;
 };
 
-bool is_finite(const SideData& data) {
-  for (const double time : data.timestamps) {
-    if (!std::isfinite(time)) return false;
-  }
+// Seconds within a medium: from its start, and no longer than 31 years. Neither NaN is.
+bool is_time(double seconds) { return seconds >= 0 && seconds <= max_side_seconds; }
+
+bool has_times_only(const SideData& data) {
   const SoundLength sound = data.sound.value_or(SoundLength{});
-  return std::isfinite(data.seconds_per_grid.value_or(0)) && std::isfinite(sound.seconds) &&
-         std::isfinite(sound.seconds_used);
+  return std::ranges::all_of(data.timestamps, is_time) &&
+         is_time(data.seconds_per_grid.value_or(0)) && is_time(sound.seconds) &&
+         is_time(sound.seconds_used);
 }
 
-std::optional<double> read_finite(const std::byte* at) {
+std::optional<double> read_time(const std::byte* at) {
   const auto value = std::bit_cast<double>(load_le<std::uint64_t>(at));
-  if (!std::isfinite(value)) return std::nullopt;
+  if (!is_time(value)) return std::nullopt;
   return value;
 }
 
@@ -77,7 +79,7 @@ bool read_timestamps(std::span<const std::byte> body, SideData& out) {
   if (body.empty() || body.size() % number_size != 0) return false;
   out.timestamps.reserve(body.size() / number_size);
   for (std::size_t i = 0; i < body.size(); i += number_size) {
-    const auto time = read_finite(body.data() + i);
+    const auto time = read_time(body.data() + i);
     if (!time) return false;
     out.timestamps.push_back(*time);
   }
@@ -86,7 +88,7 @@ bool read_timestamps(std::span<const std::byte> body, SideData& out) {
 
 bool read_seconds_per_grid(std::span<const std::byte> body, SideData& out) {
   if (body.size() != number_size) return false;
-  out.seconds_per_grid = read_finite(body.data());
+  out.seconds_per_grid = read_time(body.data());
   return out.seconds_per_grid.has_value();
 }
 
@@ -99,8 +101,8 @@ bool read_alias_target(std::span<const std::byte> body, SideData& out) {
 
 bool read_sound(std::span<const std::byte> body, SideData& out) {
   if (body.size() != sound_size) return false;
-  const auto seconds = read_finite(body.data());
-  const auto used = read_finite(body.data() + number_size);
+  const auto seconds = read_time(body.data());
+  const auto used = read_time(body.data() + number_size);
   if (!seconds || !used) return false;
   out.sound = SoundLength{*seconds, *used};
   return true;
@@ -140,8 +142,8 @@ std::vector<std::byte> SideData::encode() const {
   if (size > max_side_bytes) {
     throw Error(ErrorCode::too_large, "too many timestamps: side data is limited to 64 KiB");
   }
-  if (!is_finite(*this)) {
-    throw Error(ErrorCode::invalid_argument, "a timestamp is not a finite number");
+  if (!has_times_only(*this)) {
+    throw Error(ErrorCode::invalid_argument, "a timestamp is no number of seconds of a medium");
   }
   Writer writer(size);
   if (grid) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <new>
@@ -21,6 +22,10 @@ namespace vitrove {
 namespace {
 
 constexpr std::uint32_t video_version = 2;
+
+// A damaged clip may name any time for a frame, one before its start among them. Side data hold
+// seconds of a medium alone (side_data.h).
+double within_clip(double seconds) { return std::clamp(seconds, 0.0, 1e9); }
 
 // Pictures that a decoder keeps to predict others from, and those that wait to be shown.
 constexpr std::uint64_t most_kept_frames = 20;
@@ -215,7 +220,7 @@ class VideoJob {
       // A place may stand there twice when there are few frames.
       while (times.size() < places.size() && places[times.size()] == frames_seen_) {
         sink_.take(make_upright(converter->convert(*frame), orientation));
-        times.push_back(is_timed ? source.seconds_of(time - *start) : 0.0);
+        times.push_back(is_timed ? within_clip(source.seconds_of(time - *start)) : 0.0);
       }
       ++frames_seen_;
     }

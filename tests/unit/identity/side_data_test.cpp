@@ -1,6 +1,7 @@
 #include "vitrove/side_data.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <initializer_list>
 #include <limits>
@@ -81,8 +82,10 @@ TEST(SideData, IsAtMost64KiB) {
   }
 }
 
-TEST(SideData, TimesAreFinite) {
-  for (const double odd : {std::nan(""), std::numeric_limits<double>::infinity()}) {
+TEST(SideData, TimesAreSecondsOfAMedium) {
+  constexpr double far = 1e9;
+  for (const double odd :
+       {std::nan(""), std::numeric_limits<double>::infinity(), -1e-9, -far, 2 * far}) {
     SideData data;
     data.timestamps = {1, odd};
     EXPECT_THROW(data.encode(), Error);
@@ -94,6 +97,20 @@ TEST(SideData, TimesAreFinite) {
     EXPECT_THROW(data.encode(), Error);
     data.sound = SoundLength{1, odd};
     EXPECT_THROW(data.encode(), Error);
+    // As another program may have written it.
+    auto record = one_second_per_grid;
+    store_le(record.data() + 8, std::bit_cast<std::uint64_t>(odd));
+    EXPECT_FALSE(SideData::decode(record)) << odd;
+    record[0] = std::byte{2};  // a timestamp
+    EXPECT_FALSE(SideData::decode(record)) << odd;
+    auto sound = bytes({5, 0, 0, 0, 16, 0, 0, 0});
+    sound.resize(24);
+    EXPECT_TRUE(SideData::decode(sound));
+    for (const std::size_t at : {8U, 16U}) {
+      auto odd_sound = sound;
+      store_le(odd_sound.data() + at, std::bit_cast<std::uint64_t>(odd));
+      EXPECT_FALSE(SideData::decode(odd_sound)) << odd;
+    }
   }
   EXPECT_FALSE(SideData::decode(bytes({3, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xf8, 0x7f})));
   EXPECT_FALSE(SideData::decode(bytes({2, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xf0, 0xff})));
