@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
 #include "ranks/rank_board.h"
 #include "ranks/rank_loader.h"
 #include "ranks/rank_sequencer.h"
@@ -29,6 +30,16 @@ void check(const Collectives* collectives, const RankSource* source, const RankO
     invalid("the pool of this rank is larger than its share of what was asked for");
   }
   if (options.load_threads == 0) invalid("load_threads must not be 0");
+}
+
+// Each rank knows its own pool only: without the sum nobody can tell that they take too much (B72).
+void say_what_is_not_checked(const Collectives& collectives, const RankSource* source,
+                             const RankOptions& options) {
+  if (options.pool_bytes || source == nullptr || collectives.size() == 1) return;
+  logger()->warn(
+      "rank {} of {} has a pool of {} bytes, and its host does not say what was asked for in all "
+      "(RankOptions::pool_bytes): whether the ranks together take more is not checked",
+      collectives.rank(), collectives.size(), source->pool_bytes());
 }
 
 bool is_of_caller(const Error& error) {
@@ -108,6 +119,7 @@ class RankAgreement::Impl {
 RankAgreement::RankAgreement(std::unique_ptr<Collectives> collectives,
                              std::unique_ptr<RankSource> source, RankOptions options) {
   check(collectives.get(), source.get(), options);
+  say_what_is_not_checked(*collectives, source.get(), options);
   impl_ = std::make_unique<Impl>(std::move(collectives), std::move(source), std::move(options));
 }
 

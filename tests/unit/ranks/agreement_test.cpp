@@ -1,3 +1,9 @@
+#include <optional>
+#include <sstream>
+
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
 #include "unit/ranks/support.h"
 
 namespace vitrove::testing {
@@ -171,6 +177,35 @@ TEST(RankAgreement, ARankWhosePoolIsLargerThanItsShareIsRefused) {  // B72
   EXPECT_THROW(join(3, true, 4 * 12 * page - 1), Error);
   EXPECT_THROW(join(0, false, 12 * page - 1), Error);
   EXPECT_THROW(join(1, false, 12 * page), Error);
+}
+
+// What is logged meanwhile.
+std::string words_of(const std::function<void()>& action) {
+  std::ostringstream words;
+  const auto logger = std::make_shared<spdlog::logger>(
+      "vitrove", std::make_shared<spdlog::sinks::ostream_sink_mt>(words));
+  logger->set_level(spdlog::level::warn);
+  spdlog::register_logger(logger);
+  action();
+  spdlog::drop("vitrove");
+  return words.str();
+}
+
+TEST(RankAgreement, WhatCannotBeCheckedIsSaidByEachRankWithAPool) {  // B72
+  const auto join = [](int size, bool all_rank_get, std::optional<std::uint64_t> asked) {
+    auto options = patient_options(all_rank_get);
+    options.pool_bytes = asked;
+    return words_of([&] { const Ranks ranks(size, options); });
+  };
+  const std::string of_all = join(4, true, std::nullopt);
+  EXPECT_THAT(of_all, HasSubstr("rank 0 of 4 has a pool"));
+  EXPECT_THAT(of_all, HasSubstr("rank 3 of 4 has a pool"));
+  EXPECT_THAT(of_all, HasSubstr("RankOptions::pool_bytes"));
+  const std::string of_one = join(2, false, std::nullopt);
+  EXPECT_THAT(of_one, HasSubstr("rank 0 of 2"));
+  EXPECT_THAT(of_one, ::testing::Not(HasSubstr("rank 1 of 2")));
+  EXPECT_EQ(join(4, true, 4 * 12 * page), "");
+  EXPECT_EQ(join(1, false, std::nullopt), "");
 }
 
 TEST(RankAgreement, OptionsThatMakeNoSenseAreRefused) {
