@@ -174,6 +174,7 @@ void Soak::watch_memory() {
   }
   if (memory_after_warm_up_ == 0) memory_after_warm_up_ = memory;
   most_memory_ = std::max(most_memory_, memory);
+  trend_.add(seconds_since(begin_), memory);
   require(memory <= memory_after_warm_up_ + allowed_growth,
           "memory grew from " + std::to_string(memory_after_warm_up_ >> 20) + " MiB to " +
               std::to_string(memory >> 20));
@@ -238,6 +239,16 @@ bool Soak::run() {
   return summarize();
 }
 
+void Soak::judge_trend() {
+  if (trend_.seconds() < least_trend_seconds) return;
+  const double growth = trend_.growth();
+  std::printf("soak: memory rises by %.1f MiB in %.0f s; it may by %.0f\n", growth / MiB,
+              trend_.seconds(), static_cast<double>(allowed_trend) / MiB);
+  if (growth > static_cast<double>(allowed_trend)) {
+    world_.verdict().condemn("memory does not stop growing");
+  }
+}
+
 bool Soak::summarize() {
   const ControllerStats stats = world_.cache().stats();
   const LookupStats& found = stats.lookups[static_cast<std::size_t>(Modality::image)];
@@ -258,6 +269,7 @@ bool Soak::summarize() {
   std::printf("soak: memory %.0f MiB after the warm-up, %.0f MiB at most since\n",
               static_cast<double>(memory_after_warm_up_) / MiB,
               static_cast<double>(most_memory_) / MiB);
+  judge_trend();
   if (!world_.verdict().bad() && is_long() && !has_all_happened()) {
     world_.verdict().condemn(
         "hits, aborts, evictions, flushes, removals, faults or damage did not happen");

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "soak/client.h"
+#include "soak/memory_trend.h"
 #include "soak/weather.h"
 #include "soak/world.h"
 
@@ -30,6 +31,11 @@ std::uint64_t resident_bytes();
 // By how much memory may exceed what it was after the warm-up, which is a third of the time and at
 // most 30 seconds. Sanitizers keep what was freed, and shadow memory besides.
 constexpr std::uint64_t allowed_growth = std::uint64_t{testing::is_sanitized ? 512 : 32} << 20;
+
+// By how much the line through all that is seen after the warm-up may rise, once that is two
+// minutes: of a longer soak less in an hour.
+constexpr std::uint64_t allowed_trend = allowed_growth / 4;
+constexpr double least_trend_seconds = 120;
 
 class Soak {
  public:
@@ -54,6 +60,7 @@ class Soak {
   // All clients at once ask for an item that nobody has seen: one of them encodes.
   void burst();
   void watch_memory();
+  void judge_trend();
   void report_progress();
   bool summarize();
 
@@ -67,6 +74,7 @@ class Soak {
   unsigned at_rest_ = 0;
   std::uint64_t memory_after_warm_up_ = 0;
   std::uint64_t most_memory_ = 0;
+  MemoryTrend trend_;
   int quiet_points_ = 0;
   std::uint64_t evictions_seen_ = 0;
   int bursts_ = 0;
