@@ -3,7 +3,8 @@
 // ever keeps valid memory even after the controller is gone.
 //
 // Locks, in the order in which they may nest: eviction, shard, then the leaves (keys of an entry,
-// slab, pool, flush log, put queues). A reader of a hit takes none of them.
+// slab, pool, flush log, put queues). Below a put queue there are the fences of its tier and the
+// claims that are held. A reader of a hit takes none of them.
 #pragma once
 
 #include <array>

@@ -105,6 +105,7 @@ ClaimHold& ClaimHold::operator=(ClaimHold&& other) noexcept {
     state_ = std::move(other.state_);
     id_ = other.id_;
     tier_ = other.tier_;
+    is_paused_ = other.is_paused_;
     outcome_ = other.outcome_;
   }
   return *this;
@@ -145,8 +146,10 @@ class ClaimUpkeep final : public LaneCall {
       }
     }
     state_->release_ripe(Clock::time_point::max());
-    const auto end = Clock::now() + std::min<Clock::duration>(last_words, state_->timeout);
-    while (!state_->releasing.empty() && Clock::now() < end) release_one(lock, end, {});
+    // One at least, whatever a busy machine has made of the time that is meant for the store.
+    auto now = Clock::now();
+    const auto end = now + std::min<Clock::duration>(last_words, state_->timeout);
+    for (; !state_->releasing.empty() && now < end; now = Clock::now()) release_one(lock, end, {});
   }
 
  private:
@@ -253,6 +256,24 @@ ClaimHold ClaimKeeper::hold(Claimed claimed) {
   // The thread is up in time for those before, and then sees this one, which is due later.
   if (state_->held.size() == 1) state_->changed.notify_all();
   return {state_, id, tier};
+}
+
+void ClaimHold::pause_renewals() noexcept {
+  if (state_ == nullptr || std::exchange(is_paused_, true)) return;
+  renew_next(Clock::time_point::max());
+}
+
+void ClaimHold::resume_renewals() noexcept {
+  if (state_ == nullptr || !std::exchange(is_paused_, false)) return;
+  renew_next(Clock::now());
+  state_->changed.notify_all();
+}
+
+void ClaimHold::renew_next(Clock::time_point when) noexcept {
+  std::lock_guard lock(state_->mutex);
+  const auto is_ours = [&](const ClaimState::Held& one) { return one.id == id_; };
+  const auto place = std::ranges::find_if(state_->held, is_ours);
+  if (place != state_->held.end()) place->next_renewal = when;
 }
 
 void ClaimKeeper::let_go(const std::function<bool(const Claimed&)>& which) {

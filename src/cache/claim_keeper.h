@@ -30,13 +30,21 @@ class ClaimHold {
   explicit operator bool() const { return state_ != nullptr; }
   std::size_t tier() const { return tier_; }
   void was_stored() { outcome_ = ClaimOutcome::stored; }
+  // While the put is not to come soon: a claim that is not renewed ends with its ttl, so that
+  // others need not wait for longer. They lock as let_go() does, and resume_renewals() only after a
+  // pause.
+  void pause_renewals() noexcept;
+  void resume_renewals() noexcept;
   // Takes a leaf lock, and waits for nothing.
   void let_go() noexcept;
 
  private:
+  void renew_next(std::chrono::steady_clock::time_point when) noexcept;
+
   std::shared_ptr<ClaimState> state_;
   std::uint64_t id_ = 0;
   std::size_t tier_ = 0;
+  bool is_paused_ = false;
   ClaimOutcome outcome_ = ClaimOutcome::not_stored;
 };
 

@@ -234,10 +234,16 @@ FlushTier Impl::remove_from_tier(std::size_t number, const EmbeddingKey& key,
 
 FlushReport Impl::flush(FlushScope scope, const std::optional<Digest256>& model,
                         const RequestContext& context) {
+  const auto concerned = [model](const PutValue& value) {
+    return !model || value.header.model_fingerprint == *model;
+  };
   std::vector<std::shared_ptr<PutQueue::Fence>> fences(tiers.count());
   if (scope != FlushScope::local) {
     for (std::size_t number = 0; number < tiers.count(); ++number)
       fences[number] = flush_fence(number, model);
+    // What is in a store's call as of now. It may end at any moment, and a store that cannot list
+    // would keep it.
+    tiers.revoke(concerned);
   }
   core->flushes().record(scope, model);
   FlushReport report;
@@ -252,9 +258,7 @@ FlushReport Impl::flush(FlushScope scope, const std::optional<Digest256>& model,
   claims.keeper().let_go(
       [&](const ClaimKeeper::Claimed& claimed) { return !model || claimed.model == *model; });
 
-  tiers.revoke([model](const PutValue& value) {
-    return !model || value.header.model_fingerprint == *model;
-  });
+  tiers.revoke(concerned);  // what came meanwhile
   for (std::size_t number = 0; number < tiers.count(); ++number) {
     report.tiers.push_back(flush_tier(number, model, std::move(fences[number]), context));
   }

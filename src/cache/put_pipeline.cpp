@@ -22,7 +22,9 @@ class PutQueue::Call final : public LaneCall {
         state_->count_dropped(batch.size());
       }
       set_deadline(Clock::now() + state_->options.timeout);  // back, whoever asks now
-      state_->finish(batch);
+      for (auto left = state_->finish(batch); !left.empty(); left = state_->finish(left)) {
+        take_back(left, shutdown);
+      }
     }
   }
 
@@ -135,10 +137,10 @@ class PutQueue::Call final : public LaneCall {
       keys.push_back(value.job->value->header.key);
       lists.emplace_back(value.buffers);
     }
+    for (const Outgoing& value : values) value.job->was_sent = true;
     const auto start = Clock::now();
     const auto results = tier.put(keys, lists, mode, context);
     note(values, results, renews, Clock::now() - start);
-    take_back_revoked(values, context);
   }
 
   // For a backend that cannot replace. A put over a bad value that is still there would be told
@@ -182,14 +184,19 @@ class PutQueue::Call final : public LaneCall {
     tier.report(Tier::Direction::writes, Tier::is_fault(results));
   }
 
-  void take_back_revoked(const std::vector<Outgoing>& values, const StoreContext& context) {
-    std::vector<EmbeddingKey> revoked;
-    for (const Outgoing& value : values) {
-      if (state_->is_revoked(value.job)) revoked.push_back(value.job->value->header.key);
+  void take_back(const State::Batch& jobs, const std::stop_token& shutdown) noexcept {
+    try {
+      take_back_keys(jobs, shutdown);
+    } catch (...) {  // out of memory
     }
-    if (revoked.empty()) return;
-    StoreContext removal = context;
+  }
+
+  void take_back_keys(const State::Batch& jobs, const std::stop_token& shutdown) {
+    std::vector<EmbeddingKey> revoked;
+    for (const JobPlace job : jobs) revoked.push_back(job->value->header.key);
+    StoreContext removal;
     removal.deadline = Clock::now() + state_->options.timeout;
+    removal.cancel = shutdown;
     set_deadline(removal.deadline);
     const auto start = Clock::now();
     const auto results = state_->tier->remove(revoked, removal);
@@ -358,10 +365,11 @@ void PutQueue::revoke(const std::function<bool(const PutValue&)>& which) {
   std::lock_guard lock(state_->mutex);
   for (Job& job : state_->running) {
     if (job.revoked || !which(*job.value)) continue;
-    job.revoked = make_fence(state_, {job.value->header.key, std::nullopt});
+    job.revoked = make_fence_locked(state_, {job.value->header.key, std::nullopt});
   }
   forget(state_->waiting, state_->waiting_bytes);
   forget(state_->queued, state_->queued_bytes);
+  state_->pause_claims();
 }
 
 std::shared_ptr<PutQueue::Fence> PutQueue::fence(const Deletion& deletion) {

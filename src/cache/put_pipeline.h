@@ -8,14 +8,20 @@
 // waits exceeds half of the bound: then the oldest goes.
 //
 // Revoking: a flush or a removal revokes what is queued or under way. A queued job is forgotten;
-// one under way is looked at again after its call, and removed from the store where it slipped
-// through (field case B76). Jobs are queued under the lock of their key's shard (flight_board.h),
-// so that who revokes after having held that lock misses none.
+// one under way is looked at again in the moment it ends, and is first removed from the store where
+// it slipped through (field case B76): of a store that cannot list nobody would find it any more.
+// Jobs are queued under the lock of their key's shard (flight_board.h), so that who revokes after
+// having held that lock misses none.
 //
 // Fences: while a delete is under way, what is put of its keys waits in the queue until the store
 // has answered (delete_fences.h). That holds for a flush or removal, whose caller may be gone by
 // then, and for what a put that was revoked takes back itself. What waits counts as queued; behind
-// a delete that never returns it waits for ever, and what no longer fits is dropped.
+// a delete that never returns it waits for ever, and what no longer fits is dropped. The claim of
+// what waits is not renewed meanwhile: others wait for it for one ttl at the most, and then encode.
+// Once it is sent it is a put like any other: while puts to its store pause (breaker.h) it is
+// dropped and counted, as all are. Nothing old is left in its place to be believed: what a delete
+// has failed to take was marked by whoever made the delete (Tier::mark_bad), and makes way for the
+// next put, whichever that is.
 #pragma once
 
 #include <atomic>
@@ -93,6 +99,8 @@ class PutQueue {
   using Jobs = std::list<Job>;
   class Call;
   static std::shared_ptr<Fence> make_fence(std::shared_ptr<State> state, const Deletion& deletion);
+  static std::shared_ptr<Fence> make_fence_locked(std::shared_ptr<State> state,
+                                                  const Deletion& deletion);
   bool submit_call() noexcept;
   // Under the mutex. What was queued in vain, to be freed after it.
   Jobs send_queued() noexcept;

@@ -19,6 +19,7 @@ struct PutQueue::Job {
   Clock::time_point due;  // while it waits
   // It has waited for a delete, which may have failed: what it was to take makes way.
   bool was_fenced = false;
+  bool was_sent = false;  // and may be in the store: by its call alone
 };
 
 struct PutQueue::State {
@@ -59,6 +60,7 @@ struct PutQueue::State {
       if (!is_held) {
         bytes += job->bytes;
         queued_bytes -= job->bytes;
+        job->claim.resume_renewals();
         running.splice(running.end(), queued, job);
         batch.push_back(job);
         if (batch.size() == put_batch_keys || bytes >= put_batch_bytes) break;
@@ -68,11 +70,22 @@ struct PutQueue::State {
     return batch;
   }
 
-  void finish(const Batch& batch) {
+  // Ends the jobs of a batch, but for those that were revoked after they were sent: these are to be
+  // taken back, and are finished then. Whoever revokes a job either finds it here, or comes when it
+  // has ended: there is no moment in between.
+  Batch finish(const Batch& batch) {
     Jobs over;  // what jobs own takes other locks on its way back
+    Batch left;
     std::lock_guard lock(mutex);
-    for (const auto job : batch) over.splice(over.end(), running, job);
+    for (const auto job : batch) {
+      if (job->revoked != nullptr && std::exchange(job->was_sent, false)) {
+        left.push_back(job);
+      } else {
+        over.splice(over.end(), running, job);
+      }
+    }
     ended.notify_all();
+    return left;
   }
 
   bool is_revoked(Jobs::iterator job) const {
@@ -92,6 +105,13 @@ struct PutQueue::State {
   void queue(Jobs& first_of) {
     queued.splice(queued.end(), first_of, first_of.begin());
     queued_bytes += queued.back().bytes;
+    if (is_fenced(*queued.back().value)) queued.back().claim.pause_renewals();
+  }
+  // After a fence was raised: what waits behind it may wait for long.
+  void pause_claims() {
+    for (Job& job : queued) {
+      if (job.claim && is_fenced(*job.value)) job.claim.pause_renewals();
+    }
   }
   bool is_fenced(const PutValue& value) const {
     return tier->deletions().cover(value.header.key, value.header.model_fingerprint);
@@ -137,6 +157,14 @@ class PutQueue::Fence {
 
 inline std::shared_ptr<PutQueue::Fence> PutQueue::make_fence(std::shared_ptr<State> state,
                                                              const Deletion& deletion) {
+  auto fence = make_fence_locked(state, deletion);
+  std::lock_guard lock(state->mutex);
+  state->pause_claims();
+  return fence;
+}
+
+inline std::shared_ptr<PutQueue::Fence> PutQueue::make_fence_locked(std::shared_ptr<State> state,
+                                                                    const Deletion& deletion) {
   return std::make_shared<Fence>(std::move(state), deletion);
 }
 

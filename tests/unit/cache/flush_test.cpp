@@ -191,10 +191,10 @@ TEST_F(Flushing, AnAliasesTargetThatWasUnderWayIsNotPublished) {
 }
 
 TEST_F(Flushing, AStoreThatCannotListIsLeftAlone) {
-  struct Unlistable final : public ForwardingStore {
+  struct Incapable final : public ForwardingStore {
     StoreCapabilities capabilities() const override { return {}; }
   };
-  EmbeddingCacheController controller(small_pool(8), {std::make_shared<Unlistable>()});
+  EmbeddingCacheController controller(small_pool(8), {std::make_shared<Incapable>()});
   serve_one(controller, picture(1));
   settle(controller);
   const FlushReport report = controller.flush(FlushScope::all, std::nullopt, request());
@@ -202,6 +202,54 @@ TEST_F(Flushing, AStoreThatCannotListIsLeftAlone) {
   EXPECT_EQ(report.tiers[1].removed, std::nullopt);
   EXPECT_EQ(controller.remove(picture(1).key(), std::nullopt, request()).tiers[1].removed,
             std::nullopt);
+}
+
+// Cannot list. Puts of two pictures stand at gates.
+struct Unlistable final : public ForwardingStore {
+  StoreCapabilities capabilities() const override {
+    StoreCapabilities can = inner->capabilities();
+    can.can_list = false;
+    return can;
+  }
+  std::vector<StoreResult> batch_put_from_multi_buffers(std::span<const EmbeddingKey> keys,
+                                                        std::span<const ConstBufferList> lists,
+                                                        PutMode mode,
+                                                        const StoreContext& context) override {
+    if (keys.front() == picture(0).key()) first.pass();
+    if (keys.front() == picture(2).key()) last.pass();
+    return inner->batch_put_from_multi_buffers(keys, lists, mode, context);
+  }
+  Gate first{false};
+  Gate last{false};
+};
+
+// Nobody would find it there any more. Its put has returned, and the call that made it goes on with
+// another value.
+TEST_F(Flushing, APutThatHasJustReachedAStoreThatCannotListIsTakenBack) {
+  const auto store = std::make_shared<Unlistable>();
+  EmbeddingCacheController controller(small_pool(8), {store});
+  const auto is_stored = [&](int number) {
+    return !read_back(*store->inner, picture(number).key()).empty();
+  };
+  // What replaces something comes last in a call.
+  ControllerAccess::impl(controller)
+      .tiers.tier(0)
+      .mark_bad(picture(2).key(), Tier::Bad::unreadable);
+  serve_one(controller, picture(0));
+  ASSERT_TRUE(store->first.wait_for_waiting(1));
+  serve_one(controller, picture(1));
+  serve_one(controller, picture(2));
+  store->first.open();
+  ASSERT_TRUE(store->last.wait_for_waiting(1));
+  ASSERT_TRUE(is_stored(1));
+  const FlushReport report = controller.flush(FlushScope::all, std::nullopt, request());
+  EXPECT_EQ(report.tiers[1].removed, std::nullopt);
+  store->last.open();
+  settle(controller);
+  EXPECT_TRUE(is_stored(0)) << "it was there before";
+  EXPECT_FALSE(is_stored(1));
+  EXPECT_FALSE(is_stored(2));
+  controller.check_invariants();
 }
 
 TEST_F(Flushing, AliasesGoAlongAndAreNotCounted) {

@@ -292,6 +292,107 @@ TEST_F(LateDelete, LetsNobodyClaimWhatItIsToTake) {
   EXPECT_EQ(stored(), 2);
 }
 
+// Who claimed before the delete came, and whose put has to wait for it: others wait for its claim
+// no longer than for that of somebody dead.
+class LateDeleteOfAClaimedKey : public ::testing::Test {
+ protected:
+  static ControllerOptions options() {
+    ControllerOptions options = small_pool(16);
+    options.claim_ttl = 300ms;
+    return options;
+  }
+  auto delete_key() {
+    return ControllerAccess::impl(controller_).tiers.puts(0).fence({item_.key()});
+  }
+  FillTicket claimed() {
+    FillTicket ticket = lead(controller_, item_);
+    EXPECT_EQ(ticket.claim(request()).outcome, FillTicket::Claim::encode_it);
+    return ticket;
+  }
+  void expect_that_the_claim_ends() {
+    ClaimToken token;
+    EXPECT_TRUE(
+        eventually([&] { return store_->inner().claim(item_.key(), 1ms, token, {}).ok(); }));
+    EXPECT_EQ(controller_.stats().stores[0].put.pending, pending_);
+  }
+  void expect_that_the_put_comes() {
+    store_->heal();
+    settle(controller_);
+    EXPECT_FALSE(read_back(store_->inner(), item_.key()).empty());
+    controller_.check_invariants();
+  }
+
+  const Picture item_ = picture(1);
+  std::uint64_t pending_ = 1;
+  std::shared_ptr<FaultyStore> store_ = std::make_shared<FaultyStore>(make_memory_store());
+  EmbeddingCacheController controller_{options(), {store_}};
+};
+
+TEST_F(LateDeleteOfAClaimedKey, LetsTheClaimOfAPutThatIsToWaitEndByItself) {
+  FillTicket ticket = claimed();
+  auto fence = delete_key();
+  publish(ticket, item_);
+  expect_that_the_claim_ends();
+  fence.reset();
+  expect_that_the_put_comes();
+}
+
+TEST_F(LateDeleteOfAClaimedKey, LetsTheClaimOfAPutThatWaitsAlreadyEndByItself) {
+  store_->add({.op = StoreOp::put, .fault = Fault::hold_before, .times = 1});
+  serve_one(controller_, picture(2));  // in the only thread for puts
+  ASSERT_TRUE(store_->gate().wait_for_waiting(1));
+  FillTicket ticket = claimed();
+  publish(ticket, item_);
+  auto fence = delete_key();
+  pending_ = 2;
+  expect_that_the_claim_ends();
+  fence.reset();
+  expect_that_the_put_comes();
+}
+
+// A put that has waited for a delete is dropped like any other while puts pause. What the delete
+// has failed to take is nevertheless not left to be believed: the next put, whenever, replaces it.
+TEST_F(LateDelete, ThatIsGivenUpWhilePutsPauseLeavesNothingOldToBeBelieved) {
+  ControllerOptions options = this->options();
+  options.breaker_faults = 1;
+  options.breaker_pause = 1s;
+  EmbeddingCacheController controller(options, {store_});
+  const auto insert = [&](int generation) {
+    auto ticket = lead(controller, item_);
+    publish_generation(ticket, item_, generation);
+  };
+  insert(1);
+  settle(controller);
+  ASSERT_EQ(stored(), 1);
+  store_->add({.op = StoreOp::put, .status = StoreStatus::no_space, .times = 1});
+  store_->add({.op = StoreOp::remove, .status = StoreStatus::io_error, .times = 1});
+  serve_one(controller, picture(2));
+  settle(controller);
+  auto fence = ControllerAccess::impl(controller).tiers.puts(0).fence({item_.key()});
+  EXPECT_FALSE(controller.remove(item_.key(), std::nullopt, request()).tiers[1].complete);
+  insert(2);
+  fence.reset();
+  settle(controller);
+  // Unless the machine was so slow that the pause was over.
+  const bool was_dropped = controller.stats().puts_dropped == 1;
+  EXPECT_EQ(stored(), was_dropped ? 1 : 2);
+  controller.flush(FlushScope::local, std::nullopt, request());
+  ASSERT_TRUE(eventually([&] {
+    auto answer = acquire_one(controller, item_);
+    auto* const fill = std::get_if<FillTicket>(&answer);
+    if (fill == nullptr) {
+      EXPECT_EQ(generation_of(std::get<Hit>(answer).view), 2) << "the first is not believed";
+    } else {
+      publish_generation(*fill, item_, 2);
+      settle(controller);
+      answer = Hit{};
+      controller.flush(FlushScope::local, std::nullopt, request());
+    }
+    return stored() == 2;
+  }));
+  controller.check_invariants();
+}
+
 TEST_F(LateDelete, HoldsUpNoOtherKeyAndNoOtherModel) {
   insert_and_store(1);
   Picture of_another_model = picture(2);
