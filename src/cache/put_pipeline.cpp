@@ -237,6 +237,7 @@ void PutQueue::add(std::shared_ptr<PutValue> value, ClaimHold claim) {
   }
   // Staging is for what passes through: with what waits in it, nothing could be read any more.
   if (delayer_.joinable() && one.front().value->staged_bytes == 0) {
+    state_->meet_fences(one.front());
     one.front().due = Clock::now() + state_->options.delay;
     state_->waiting_bytes += bytes;
     state_->waiting.splice(state_->waiting.end(), one);
@@ -369,7 +370,7 @@ void PutQueue::revoke(const std::function<bool(const PutValue&)>& which) {
   }
   forget(state_->waiting, state_->waiting_bytes);
   forget(state_->queued, state_->queued_bytes);
-  state_->pause_claims();
+  state_->meet_fences();
 }
 
 std::shared_ptr<PutQueue::Fence> PutQueue::fence(const Deletion& deletion) {

@@ -17,7 +17,8 @@ struct PutQueue::Job {
   std::shared_ptr<Fence> revoked;
   ClaimHold claim;
   Clock::time_point due;  // while it waits
-  // It has waited for a delete, which may have failed: what it was to take makes way.
+  // It came, or was there, while a delete was under way that may have failed: what that was to take
+  // makes way.
   bool was_fenced = false;
   bool was_sent = false;  // and may be in the store: by its call alone
 };
@@ -55,9 +56,7 @@ struct PutQueue::State {
     std::uint64_t bytes = 0;
     for (auto job = queued.begin(); job != queued.end();) {
       const auto next = std::next(job);
-      const bool is_held = is_fenced(*job->value);
-      job->was_fenced = job->was_fenced || is_held;
-      if (!is_held) {
+      if (!is_fenced(*job->value)) {
         bytes += job->bytes;
         queued_bytes -= job->bytes;
         job->claim.resume_renewals();
@@ -105,13 +104,20 @@ struct PutQueue::State {
   void queue(Jobs& first_of) {
     queued.splice(queued.end(), first_of, first_of.begin());
     queued_bytes += queued.back().bytes;
-    if (is_fenced(*queued.back().value)) queued.back().claim.pause_renewals();
+    if (meet_fences(queued.back())) queued.back().claim.pause_renewals();
   }
   // After a fence was raised: what waits behind it may wait for long.
-  void pause_claims() {
+  void meet_fences() {
+    for (Job& job : waiting) meet_fences(job);
     for (Job& job : queued) {
-      if (job.claim && is_fenced(*job.value)) job.claim.pause_renewals();
+      if (meet_fences(job) && job.claim) job.claim.pause_renewals();
     }
+  }
+  // Whether it is to wait now.
+  bool meet_fences(Job& job) const {
+    const bool is_held = is_fenced(*job.value);
+    job.was_fenced = job.was_fenced || is_held;
+    return is_held;
   }
   bool is_fenced(const PutValue& value) const {
     return tier->deletions().cover(value.header.key, value.header.model_fingerprint);
@@ -159,7 +165,7 @@ inline std::shared_ptr<PutQueue::Fence> PutQueue::make_fence(std::shared_ptr<Sta
                                                              const Deletion& deletion) {
   auto fence = make_fence_locked(state, deletion);
   std::lock_guard lock(state->mutex);
-  state->pause_claims();
+  state->meet_fences();
   return fence;
 }
 

@@ -233,6 +233,45 @@ TEST_F(LateDelete, ThatIsGivenUpDuringAReadLeavesNothingOldToBeBelieved) {
   controller_.check_invariants();
 }
 
+// Its listing fails, when it is let.
+class FailingLister final : public ForwardingStore {
+ public:
+  StoreResult list(const ListOptions&, const std::function<bool(const ListedValue&)>&,
+                   const StoreContext&) override {
+    gate.pass();
+    return {StoreStatus::io_error};
+  }
+  Gate gate;
+};
+
+// It names nothing; and no thread was free to see that the put was to wait for it.
+TEST(LateDeletes, OfAFlushThatFailsLeaveNothingOldBehindTheNewValue) {
+  const auto lister = std::make_shared<FailingLister>();
+  const auto store = std::make_shared<FaultyStore>(lister);
+  ControllerOptions options = small_pool(16);
+  options.put_threads = 2;
+  EmbeddingCacheController controller(options, {store});
+  const Picture item = picture(1);
+  auto first = lead(controller, item);
+  publish_generation(first, item, 1);
+  settle(controller);
+
+  store->add({.op = StoreOp::remove, .fault = Fault::hold_before, .times = 1});
+  std::jthread remover([&] { controller.remove(picture(2).key(), std::nullopt, request()); });
+  ASSERT_TRUE(store->gate().wait_for_waiting(1));
+  std::jthread flusher([&] { controller.flush(FlushScope::all, std::nullopt, request()); });
+  ASSERT_TRUE(lister->gate.wait_for_waiting(1));
+  auto second = lead(controller, item);
+  publish_generation(second, item, 2);
+  lister->gate.open();
+  flusher.join();
+  store->gate().open();
+  remover.join();
+  settle(controller);
+  EXPECT_EQ(stored_generation(*lister, item), 2);
+  controller.check_invariants();
+}
+
 // It may still come, though the store says that nothing is there.
 TEST(LateDeletes, AreNotCompleteBeforeAPutUnderWayHasEnded) {
   const auto store = std::make_shared<FaultyStore>(std::make_shared<SlowStore>(false));
