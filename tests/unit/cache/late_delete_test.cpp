@@ -241,7 +241,7 @@ class FailingLister final : public ForwardingStore {
     gate.pass();
     return {StoreStatus::io_error};
   }
-  Gate gate;
+  Gate gate{false};
 };
 
 // It names nothing; and no thread was free to see that the put was to wait for it.
