@@ -71,7 +71,8 @@ void refuse_unknown_words(const CLI::App& app, std::span<const std::string> word
     if (std::ranges::find(names, word) == names.end()) {
       const std::string meant = nearest(word, names);
       refuse("there is no command '" + shown(word, shown_of_word) + "'",
-             meant.empty() ? meant : "`" + path + " " + meant + "`", path);
+             meant.empty() ? meant : std::string("`").append(path).append(" ").append(meant) + "`",
+             path);
     }
     command = command->get_subcommand(word);
     path += " " + word;
