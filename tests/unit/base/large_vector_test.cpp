@@ -48,9 +48,19 @@ TEST(LargeVector, AsksForHugePagesWhereMemoryIsMappedAnew) {
   const bool has_them = std::filesystem::exists("/sys/kernel/mm/transparent_hugepage");
   const auto large = make_large_vector<std::uint8_t>(48 * mebi);
   EXPECT_EQ(flags_of(&large[24 * mebi]).find(" hg ") != std::string::npos, has_them);
-  const auto small = make_large_vector<std::uint8_t>(mebi);
-  EXPECT_EQ(flags_of(&small[mebi / 2]).find(" hg "), std::string::npos)
-      << "what is kept for the next one is left alone";
+}
+
+// Of a mapping of its own: what malloc() gives may lie where something large was, with its flags.
+TEST(LargeVector, LeavesAloneWhatIsKeptForTheNextOne) {
+  constexpr std::size_t bytes = 16 * mebi;
+  void* const mapped =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  const auto* const middle = static_cast<const std::byte*>(mapped) + bytes / 2;
+  wish_for_huge_pages(mapped, 7 * mebi);
+  wish_for_huge_pages(middle, 7 * mebi);
+  EXPECT_EQ(flags_of(middle + 3 * mebi).find(" hg "), std::string::npos);
+  munmap(mapped, bytes);
 }
 
 }  // namespace
