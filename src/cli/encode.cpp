@@ -415,8 +415,8 @@ void add_encode(CLI::App& app, int& exit_code) {
   command
       ->add_option("--modality", arguments->modality,
                    "what all files are: image, video or audio (default: what the encoder takes "
-                   "first if the file can be that, else what its content is; a GIF can be image "
-                   "or video, an MP4 or WebM video or audio)")
+                   "first if the file can be that, else what its content is; a GIF can be a "
+                   "picture or a clip, an MP4 or WebM with both a clip or its sound)")
       ->type_name("MODALITY")
       ->check(CLI::IsMember({"image", "video", "audio"}));
   command->add_option("-o,--output", arguments->output, "write the rows to a safetensors file")

@@ -114,14 +114,16 @@ def test_what_a_file_is_may_be_said(places, tmp_path):
     assert code == 1 and item["error"]["code"] == "unsupported_format"
 
 
-def test_a_sound_in_a_container_of_clips_wants_to_be_called_one(places, tmp_path):
+def test_a_container_is_what_it_holds_unless_another_is_said(places, tmp_path):
     words = places(STUB_BY_SIZE)
     sound = clip("aac.m4a")
     sound = sound[:8] + b"isom" + sound[12:]  # as programs write it that know no M4A
     code, item = encode_one("a.mp4", sound, tmp_path, *words)
-    assert code == 1 and item["error"]["code"] == "invalid_argument"
-    code, item = encode_one("a.mp4", sound, tmp_path, *words, "--modality", "audio")
     assert (code, item["modality"]) == (0, "audio")
+    code, said = encode_one("a.mp4", sound, tmp_path, *words, "--modality", "audio")
+    assert (code, said["key"]) == (0, item["key"])
+    code, said = encode_one("a.mp4", sound, tmp_path, *words, "--modality", "video")
+    assert code == 1 and said["error"]["code"] == "invalid_argument"
 
 
 def test_singular_and_plural(tmp_path):
