@@ -330,8 +330,7 @@ TEST_F(Aliases, ATargetThatIsRemovedForItsTenantMeanwhileDoesNotComeBack) {
   encode_first("a");
   forget();
   auto ticket = lead(controller_, b_);
-  store_->add(
-      {.op = StoreOp::get, .key = a_.key(), .fault = Fault::hold_after, .times = 1});
+  store_->add({.op = StoreOp::get, .key = a_.key(), .fault = Fault::hold_after, .times = 1});
   std::jthread twin([&] { look_twice(ticket, "x"); });
   ASSERT_TRUE(store_->gate().wait_for_waiting(1));
   const auto tenant = tenant_digest(a_.tenant);

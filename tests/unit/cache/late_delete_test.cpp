@@ -280,7 +280,8 @@ TEST(LateDeletes, AreNotCompleteBeforeAPutUnderWayHasEnded) {
   options.put_timeout = 50ms;
   EmbeddingCacheController controller(options, {store});
   const Picture item = picture(1);
-  for (const auto& tenant : {std::optional<Digest256>(), std::optional(tenant_digest(item.tenant))}) {
+  for (const auto& tenant :
+       {std::optional<Digest256>(), std::optional(tenant_digest(item.tenant))}) {
     store->add({.op = StoreOp::put, .fault = Fault::hold_before, .times = 1});
     serve_one(controller, item);
     ASSERT_TRUE(store->gate().wait_for_waiting(1));
