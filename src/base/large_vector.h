@@ -15,14 +15,14 @@
 namespace vitrove {
 
 // Of memory that is allocated and not touched yet, those huge pages that lie in it as a whole.
-inline void wish_for_huge_pages(const void* memory, std::size_t bytes) {
+inline void wish_for_huge_pages(void* memory, std::size_t bytes) {
   constexpr std::size_t huge_page = std::size_t{2} << 20;
   constexpr std::size_t often_given_back = std::size_t{8} << 20;
   if (bytes < often_given_back) return;
-  const auto start = reinterpret_cast<std::uintptr_t>(memory);
-  const std::uintptr_t first = (start + huge_page - 1) / huge_page * huge_page;
-  const std::uintptr_t end = (start + bytes) / huge_page * huge_page;
-  madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
+  const std::size_t beyond = reinterpret_cast<std::uintptr_t>(memory) % huge_page;
+  const std::size_t skipped = (huge_page - beyond) % huge_page;
+  madvise(static_cast<std::byte*>(memory) + skipped, (bytes - skipped) / huge_page * huge_page,
+          MADV_HUGEPAGE);
 }
 
 template <typename T>

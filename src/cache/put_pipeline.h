@@ -98,8 +98,9 @@ class PutQueue {
   struct Job;
   using Jobs = std::list<Job>;
   class Call;
-  static std::shared_ptr<Fence> make_fence(std::shared_ptr<State> state, const Deletion& deletion);
-  static std::shared_ptr<Fence> make_fence_locked(std::shared_ptr<State> state,
+  static std::shared_ptr<Fence> make_fence(const std::shared_ptr<State>& state,
+                                           const Deletion& deletion);
+  static std::shared_ptr<Fence> make_fence_locked(const std::shared_ptr<State>& state,
                                                   const Deletion& deletion);
   bool submit_call() noexcept;
   // Under the mutex. What was queued in vain, to be freed after it.

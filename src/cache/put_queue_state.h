@@ -161,7 +161,7 @@ class PutQueue::Fence {
   const DeleteFences::Place place_;
 };
 
-inline std::shared_ptr<PutQueue::Fence> PutQueue::make_fence(std::shared_ptr<State> state,
+inline std::shared_ptr<PutQueue::Fence> PutQueue::make_fence(const std::shared_ptr<State>& state,
                                                              const Deletion& deletion) {
   auto fence = make_fence_locked(state, deletion);
   std::lock_guard lock(state->mutex);
@@ -169,9 +169,9 @@ inline std::shared_ptr<PutQueue::Fence> PutQueue::make_fence(std::shared_ptr<Sta
   return fence;
 }
 
-inline std::shared_ptr<PutQueue::Fence> PutQueue::make_fence_locked(std::shared_ptr<State> state,
-                                                                    const Deletion& deletion) {
-  return std::make_shared<Fence>(std::move(state), deletion);
+inline std::shared_ptr<PutQueue::Fence> PutQueue::make_fence_locked(
+    const std::shared_ptr<State>& state, const Deletion& deletion) {
+  return std::make_shared<Fence>(state, deletion);
 }
 
 }  // namespace vitrove
