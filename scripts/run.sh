@@ -148,7 +148,7 @@ bench() {
       -h | --help) bench_usage; return ;;
       --json) ;;
       -*) echo "unknown option '$word'" >&2; bench_usage >&2; return 2 ;;
-      *) bench_names | grep -qxF -- "$word" || {
+      *) bench_names | grep -xF -- "$word" >/dev/null || {
            echo "unknown benchmark '$word'; there are: $(bench_names | paste -sd ' ')" >&2
            return 2
          } ;;

@@ -247,14 +247,13 @@ ClaimHold ClaimKeeper::hold(Claimed claimed) {
   std::lock_guard lock(state_->mutex);
   const std::uint64_t id = ++state_->last_id;
   const auto now = Clock::now();
-  state_->held.push_back({id,
-                          std::move(shared),
-                          now + state_->renewal_interval(),
-                          now + state_->ttl,
-                          {},
-                          ClaimOutcome::not_stored});
-  // The thread is up in time for those before, and then sees this one, which is due later.
-  if (state_->held.size() == 1) state_->changed.notify_all();
+  const auto due = now + state_->renewal_interval();
+  const bool is_first = std::ranges::all_of(
+      state_->held, [due](const ClaimState::Held& one) { return one.next_renewal > due; });
+  state_->held.push_back(
+      {id, std::move(shared), due, now + state_->ttl, {}, ClaimOutcome::not_stored});
+  // Otherwise the thread is up in time for another, and then sees this one, which is due later.
+  if (is_first) state_->changed.notify_all();
   return {state_, id, tier};
 }
 

@@ -24,6 +24,7 @@ class PutQueue::Call final : public LaneCall {
       set_deadline(Clock::now() + state_->options.timeout);  // back, whoever asks now
       for (auto left = state_->finish(batch); !left.empty(); left = state_->finish(left)) {
         take_back(left, shutdown);
+        set_deadline(Clock::now() + state_->options.timeout);
       }
     }
   }

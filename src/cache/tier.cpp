@@ -171,17 +171,18 @@ void Tier::mark_bad(const EmbeddingKey& key, Bad how) {
   const auto now = Clock::now();
   const auto until = how == Bad::not_believed ? now + avoid_time : Clock::time_point::min();
   std::lock_guard lock(bad_mutex_);
-  if (bad_.size() >= max_bad_keys && !bad_.contains(key)) make_room_for_a_mark(now, how);
+  if (bad_.size() >= max_bad_keys && !bad_.contains(key)) {
+    // Once in that while: it looks at all marks, and lookups wait for it.
+    if (now >= all_avoided_until_) {
+      std::erase_if(bad_, [now](const auto& mark) { return mark.second <= now; });
+    }
+    if (bad_.size() >= max_bad_keys) {
+      all_avoided_until_ = now + avoid_time;
+      return;
+    }
+  }
   const auto mark = bad_.try_emplace(key, until).first;
   mark->second = std::max(mark->second, until);
-}
-
-// Of those that could not be read, and of old ones, any will do: they are found out again.
-void Tier::make_room_for_a_mark(Clock::time_point now, Bad how) {
-  std::erase_if(bad_, [now](const auto& mark) { return mark.second <= now; });
-  if (bad_.size() < max_bad_keys) return;
-  if (how == Bad::not_believed) all_avoided_until_ = now + avoid_time;
-  bad_.erase(bad_.begin());
 }
 
 void Tier::mark_renewed(const EmbeddingKey& key) {

@@ -121,8 +121,6 @@ class Tier {
   FetchCosts fetch_costs_;
   DeleteFences deletions_;
 
-  void make_room_for_a_mark(Clock::time_point now, Bad how);
-
   mutable std::mutex bad_mutex_;
   std::unordered_map<EmbeddingKey, Clock::time_point> bad_;  // until when to avoid it
   Clock::time_point all_avoided_until_ = Clock::time_point::min();

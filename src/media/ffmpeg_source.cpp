@@ -181,7 +181,7 @@ void FfmpegSource::choose_stream(AVMediaType kind) {
   const int index = av_find_best_stream(context_.get(), kind, -1, -1, nullptr, 0);
   if (index >= 0) stream_ = context_->streams[index];
   const bool is_iso = format_ == MediaFormat::mp4 || format_ == MediaFormat::quicktime;
-  if (stream_ == nullptr && is_iso && is_iso_cut(bytes_)) {
+  if (context_->nb_streams == 0 && is_iso && is_iso_cut(bytes_)) {
     throw_damaged(format_, "cut before its streams are told");
   }
   // The picture on the cover of a song is no clip.

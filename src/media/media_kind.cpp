@@ -1,6 +1,7 @@
 #include "media/media_kind.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -31,12 +32,23 @@ class MediaKind::BoxReading {
       streams.has_pictures =
           streams.has_pictures || (track.kind == pictures && !is_chapters(track));
     }
-    return streams;
+    // FFmpeg takes a track for pictures by its codec, whatever it calls itself.
+    const bool may_have_pictures =
+        std::ranges::any_of(tracks_, [](const Track& track) { return !is_known(track.kind); });
+    return streams.has_pictures || !may_have_pictures ? streams : Streams{};
   }
 
  private:
   static constexpr std::uint64_t sound = 0x736f756e;     // "soun"
   static constexpr std::uint64_t pictures = 0x76696465;  // "vide"
+
+  // The handler types of sounds and clips, and of what is neither: words, time codes, hints, data.
+  static bool is_known(std::uint64_t kind) {
+    constexpr std::array<std::uint64_t, 9> known = {
+        sound,      pictures,   0x74657874, 0x7362746c, 0x73756274,
+        0x636c6370, 0x746d6364, 0x68696e74, 0x6d657461};  // text sbtl subt clcp tmcd hint meta
+    return std::ranges::find(known, kind) != known.end();
+  }
 
   struct Track {
     std::uint64_t id = 0;

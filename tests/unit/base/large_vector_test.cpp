@@ -56,7 +56,7 @@ TEST(LargeVector, LeavesAloneWhatIsKeptForTheNextOne) {
   void* const mapped =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(mapped, MAP_FAILED);
-  const auto* const middle = static_cast<const std::byte*>(mapped) + bytes / 2;
+  auto* const middle = static_cast<std::byte*>(mapped) + bytes / 2;
   wish_for_huge_pages(mapped, 7 * mebi);
   wish_for_huge_pages(middle, 7 * mebi);
   EXPECT_EQ(flags_of(middle + 3 * mebi).find(" hg "), std::string::npos);

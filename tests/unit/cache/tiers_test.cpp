@@ -259,6 +259,12 @@ TEST_F(Marks, BeyondTheirNumberMeanThatNothingIsBelieved) {
   EXPECT_TRUE(tier_.is_bad(key_));
 }
 
+TEST_F(Marks, OfWhatCouldNotBeReadPushOutNoneOfWhatIsNotBelieved) {
+  for (std::size_t i = 1; i <= most; ++i) tier_.mark_bad(key_number(i), Tier::Bad::not_believed);
+  tier_.mark_bad(key_, Tier::Bad::unreadable);
+  for (std::size_t i = 1; i <= most; ++i) ASSERT_TRUE(tier_.is_avoided(key_number(i))) << i;
+}
+
 TEST_F(Marks, BeyondTheirNumberOfWhatCouldNotBeReadKeepNobodyFromReading) {
   for (std::size_t i = 0; i <= most; ++i) tier_.mark_bad(key_number(i), Tier::Bad::unreadable);
   for (std::size_t i = 0; i <= most; ++i) ASSERT_FALSE(tier_.is_avoided(key_number(i))) << i;

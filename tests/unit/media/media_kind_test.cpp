@@ -105,6 +105,8 @@ TEST(MediaKind, PicturesBesideChaptersAreNoClip) {
 }
 
 TEST(MediaKind, ATrackOfAnotherKindIsNeither) {
+  // A decoder may take these for pictures.
+  EXPECT_EQ(kind_of(to_bytes(mp4(track(1, "soun") + track(2, "auxv")))), untold);
   EXPECT_EQ(kind_of(to_bytes(mp4(track(1, "soun") + track(2, "text") + track(3, "tmcd")))),
             sound_alone);
   EXPECT_EQ(kind_of(to_bytes(mp4(track(1, "text")))), untold);
