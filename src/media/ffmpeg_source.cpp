@@ -181,8 +181,8 @@ void FfmpegSource::choose_stream(AVMediaType kind) {
   const int index = av_find_best_stream(context_.get(), kind, -1, -1, nullptr, 0);
   if (index >= 0) stream_ = context_->streams[index];
   const bool is_iso = format_ == MediaFormat::mp4 || format_ == MediaFormat::quicktime;
-  if (context_->nb_streams == 0 && is_iso && is_iso_cut(bytes_)) {
-    throw_damaged(format_, "cut before its streams are told");
+  if (stream_ == nullptr && is_iso && is_iso_cut(bytes_)) {
+    throw_damaged(format_, "cut, and holds no " + std::string(name_of(kind)) + " before that");
   }
   // The picture on the cover of a song is no clip.
   if (stream_ == nullptr || (stream_->disposition & AV_DISPOSITION_ATTACHED_PIC) != 0) {
