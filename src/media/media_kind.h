@@ -4,8 +4,8 @@
 // Only the list of streams is read (`moov` of MP4 and QuickTime, `Tracks` of WebM and Matroska):
 // boxes and elements are stepped over, of which a bounded number is looked at, and nothing is
 // allocated by their word. A list that is not found, that is behind too much, that names neither
-// sound nor pictures, or sound and a track of some other kind than is usual, says nothing. The format counts then, and what is wrong is told by whoever
-// decodes.
+// sound nor pictures, or sound and a track of some other kind than is usual, says nothing. The
+// format counts then, and what is wrong is told by whoever decodes.
 #pragma once
 
 #include <cstddef>
