@@ -184,11 +184,9 @@ def run_pytest(tally, label, folder, build, env, timeout):
 
 
 def look_again(tally, label, outcome, once):
-    """Whatever does not pass alone each time has failed; what a run has not run at all, too."""
+    """Whatever does not pass alone has failed; what the second run has not run at all, too."""
     first = outcome.failed
-    steady = set(first)
-    for _ in range(second_look.repetitions(label)):
-        steady &= second_look.steady(once(first))
+    steady = second_look.steady(once(first))
     outcome.failed = [name for name in first if name not in steady]
     for name in first:
         if name not in outcome.failed:

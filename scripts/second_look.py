@@ -1,12 +1,11 @@
-"""Failed tests, once more and alone: behind `./run test`.
+"""Failed tests of a sanitizer build, once more and alone: behind `./run test --all`.
 
-Tests run beside each other on few cores, real processes among them, and under a sanitizer a program is four
-to ten times slower: now and then a wait of a test is too short, or servers that gossip have not yet, which
-says nothing about the code. What sanitizers are there for is their reports: a failure with one in its log is
-final, and so is a program that ended badly, and more failures than a few. Any other is repeated with nothing
-beside it: once under a sanitizer, three times on the release build, and has failed unless it passes each
-time. What passes is told as "unsteady", at the end once more, and counts as passed. It is a fault to be mended
-all the same, of the test or of the code.
+Under a sanitizer a program is four to ten times slower and shares the machine with the tests beside it, so
+that now and then a wait of a test is too short, which says nothing about the code. What sanitizers are there
+for is their reports: a failure with one in its log is final, and so is a program that ended badly, and more
+failures than a few. Any other is repeated with nothing beside it. What passes then is told as "unsteady", at
+the end once more, and counts as passed, unless the program ends badly that time; what fails twice has failed.
+On the release build nothing is repeated: what failed there now and then was most often a fault of the code.
 """
 
 import os
@@ -15,15 +14,15 @@ import stat
 from pathlib import Path
 
 MOST = 5  # of one program
-MOST_RELEASE = 2
 TESTS_FAILED = 1  # what both test frameworks end with
 REPORT = re.compile(rb"(ERROR|WARNING): \w*Sanitizer|SUMMARY: \w*Sanitizer|runtime error: ")
 
 
 def is_allowed(label, outcome):
     """Whether the failed tests of one program may be repeated: it told of each and ended by itself."""
-    most = MOST_RELEASE if label == "release" else MOST
-    if outcome.code != TESTS_FAILED or not outcome.passed or not 0 < len(outcome.failed) <= most:
+    if label == "release" or outcome.code != TESTS_FAILED or not outcome.passed:
+        return False
+    if not 0 < len(outcome.failed) <= MOST:
         return False
     return not has_reported(outcome)
 
@@ -36,10 +35,6 @@ def steady(outcome):
 
 def has_reported(outcome):
     return any(holds_report(file) for place in outcome.places for file in files_of(place))
-
-
-def repetitions(label):
-    return 3 if label == "release" else 1
 
 
 def files_of(place):
@@ -55,5 +50,5 @@ def holds_report(path):
         with open(path, "rb") as file:
             return any(REPORT.search(line) for line in file)
     except OSError:  # what a test has locked; a log is none of those
-        return path.suffix == ".log" and path.exists()
+        return path.suffix == ".log"
 

@@ -12,8 +12,7 @@ class App;
 namespace vitrove::cli {
 
 // `words`: the command line without the program's name. Throws Error{invalid_argument}. Who asks
-// for
-// --help of a command is not told of its options.
+// a command for --help is not told of its options.
 void refuse_unknown_words(const CLI::App& app, std::span<const std::string> words);
 
 }  // namespace vitrove::cli

@@ -14,6 +14,7 @@ import namespaces as how_to  # noqa: E402
 import support  # noqa: E402
 from bystander import Bystander  # noqa: E402
 from local_files import allowed_folder  # noqa: E402
+from pixels import STUB_BY_SIZE  # noqa: E402
 
 # A shell ignores it for what it starts in the background, and programs keep to what they were
 # started with; the tests want to send it.
@@ -50,6 +51,12 @@ def start_shared(tmp_path_factory):
 def vit(start_shared):
     """A server with a real, tiny network."""
     return start_shared(encoder=support.TINY_VIT)
+
+
+@pytest.fixture(scope="module")
+def uncached(start_shared):
+    """Says what an item's rows are, whatever another server with this encoder has seen."""
+    return start_shared("--pool-size", "0", encoder=STUB_BY_SIZE)
 
 
 @pytest.fixture(scope="module")

@@ -16,12 +16,6 @@ def server(start_shared):
     return start_shared(encoder=STUB_BY_SIZE)
 
 
-@pytest.fixture(scope="module")
-def uncached(start_shared):
-    """Says what an item's rows are, whatever `server` has seen."""
-    return start_shared("--pool-size", "0", encoder=STUB_BY_SIZE)
-
-
 # B06
 
 @functools.cache

@@ -19,12 +19,6 @@ def server(start_shared):
     return start_shared(encoder=STUB_BY_SIZE)
 
 
-@pytest.fixture(scope="module")
-def uncached(start_shared):
-    """Says what an item's rows are, whatever `server` has seen."""
-    return start_shared("--pool-size", "0", encoder=STUB_BY_SIZE)
-
-
 # What is no text, by the kind of fault: numbers, features in several partitions and shapes, flags.
 WRONG = {
     "a list": [1, 2, 3, 4],
