@@ -18,6 +18,7 @@
 namespace vitrove {
 
 constexpr std::size_t max_side_bytes = 64 * 1024;
+constexpr double max_side_seconds = 1e9;  // 31 years; beyond that, or below 0, is no time
 
 // How long a sound is, and how much of it, from its start, the rows are of: a model that listens to
 // 30 seconds hears no more of an hour.
@@ -38,7 +39,7 @@ struct SideData {
 
   std::size_t encoded_size() const;
   // Throws Error{too_large} beyond max_side_bytes, Error{invalid_argument} for seconds that are not
-  // within 0 .. 10^9.
+  // within 0 .. max_side_seconds.
   std::vector<std::byte> encode() const;
   // Nothing on any irregularity; never allocates more than the input is long.
   static std::optional<SideData> decode(std::span<const std::byte> bytes);

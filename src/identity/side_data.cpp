@@ -23,7 +23,6 @@ constexpr std::size_t grid_size = 12;
 constexpr std::size_t number_size = 8;
 constexpr std::size_t sound_size = 2 * number_size;
 constexpr std::size_t digest_size = sizeof(Digest256::bytes);
-constexpr double max_side_seconds = 1e9;
 
 class Writer {
  public:

@@ -12,6 +12,7 @@
 #include "media/iso_tables.h"
 #include "media/orientation.h"
 #include "media/rgb_converter.h"
+#include "vitrove/side_data.h"
 #include "vitrove/video.h"
 
 extern "C" {
@@ -25,7 +26,7 @@ constexpr std::uint32_t video_version = 2;
 
 // A damaged clip may name any time for a frame, one before its start among them. Side data hold
 // seconds of a medium alone (side_data.h).
-double within_clip(double seconds) { return std::clamp(seconds, 0.0, 1e9); }
+double within_clip(double seconds) { return std::clamp(seconds, 0.0, max_side_seconds); }
 
 // Pictures that a decoder keeps to predict others from, and those that wait to be shown.
 constexpr std::uint64_t most_kept_frames = 20;
