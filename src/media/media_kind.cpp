@@ -44,9 +44,11 @@ class MediaKind::BoxReading {
 
   // The handler types of sounds and clips, and of what is neither: words, time codes, hints, data.
   static bool is_known(std::uint64_t kind) {
-    constexpr std::array<std::uint64_t, 9> known = {
-        sound,      pictures,   0x74657874, 0x7362746c, 0x73756274,
-        0x636c6370, 0x746d6364, 0x68696e74, 0x6d657461};  // text sbtl subt clcp tmcd hint meta
+    constexpr std::array<std::uint64_t, 12> known = {
+        sound,      pictures,   0x74657874,
+        0x7362746c, 0x73756274, 0x73756270,  // text sbtl subt subp
+        0x636c6370, 0x746d6364, 0x68696e74,
+        0x6d657461, 0x6f64736d, 0x7364736d};  // clcp tmcd hint meta odsm sdsm
     return std::ranges::find(known, kind) != known.end();
   }
 

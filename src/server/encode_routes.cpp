@@ -81,8 +81,8 @@ std::vector<Route> EncodeRoutes::routes() {
       Lane::service, Access::caller, [this](HttpRequest& request) { return get(request); }};
   get_route.quick = [this](HttpRequest& request) { return get_from_pool(request); };
   Route remove_route{
-      "DELETE",      key_route,     "/embeddings/{key}",
-      Lane::service, Access::admin, [this](HttpRequest& request) { return remove(request); }};
+      "DELETE",  key_route,     "/embeddings/{key}",
+      Lane::far, Access::admin, [this](HttpRequest& request) { return remove(request); }};
   return {std::move(encode_route), std::move(get_route), std::move(remove_route)};
 }
 

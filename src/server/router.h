@@ -2,10 +2,10 @@
 //
 // Each route has a lane: `io` answers at once on the I/O thread and must not block; `control`
 // (metrics, statistics) and `admin` (flush, reload, real probes) have threads of their own, so that
-// load on `service` never delays them; `far` takes flushes of stores, which may hang there for as
-// long as they like and keep nothing else of an administrator's waiting; `media` takes what has to
-// wait for other hosts' files, so that slow ones do not delay requests that bring their media
-// along. A full lane is answered with 429 at once; what `quick` may answer is tried first.
+// load on `service` never delays them; `far` takes flushes of stores and deletes, which may hang
+// there for as long as they like and keep nothing else waiting; `media` takes what has to wait for
+// other hosts' files, so that slow ones do not delay requests that bring their media along. A full
+// lane is answered with 429 at once; what `quick` may answer is tried first.
 #pragma once
 
 #include <atomic>

@@ -16,6 +16,9 @@ namespace {
 constexpr std::size_t control_queue = 64;
 constexpr std::size_t admin_threads = 2;
 constexpr std::size_t admin_queue = 16;
+// Of deletes there may be many at a time.
+constexpr std::size_t far_threads = 4;
+constexpr std::size_t far_queue = 256;
 
 void append(std::vector<Route>& routes, std::vector<Route> more) {
   routes.insert(routes.end(), std::make_move_iterator(more.begin()),
@@ -35,7 +38,7 @@ ServerCore::ServerCore(const ServerConfig& config, std::shared_ptr<EncodeService
       health_(*service_),
       control_pool_("vt-control", 1, control_queue),
       admin_pool_("vt-admin", admin_threads, admin_queue),
-      far_pool_("vt-far", admin_threads, admin_queue),
+      far_pool_("vt-far", far_threads, far_queue),
       service_pool_("vt-service", service_threads(config_), config_.max_queue),
       media_pool_("vt-media", config_.media_threads, config_.max_queue) {
   encode_routes_ =

@@ -105,6 +105,9 @@ TEST(MediaKind, PicturesBesideChaptersAreNoClip) {
 }
 
 TEST(MediaKind, ATrackOfAnotherKindIsNeither) {
+  // The descriptions of streams that MP4 files of MPEG-4 Systems have.
+  EXPECT_EQ(kind_of(to_bytes(mp4(track(1, "soun") + track(2, "odsm") + track(3, "sdsm")))),
+            sound_alone);
   // A decoder may take these for pictures.
   EXPECT_EQ(kind_of(to_bytes(mp4(track(1, "soun") + track(2, "auxv")))), untold);
   EXPECT_EQ(kind_of(to_bytes(mp4(track(1, "soun") + track(2, "text") + track(3, "tmcd")))),

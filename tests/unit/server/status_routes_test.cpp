@@ -430,6 +430,23 @@ TEST(FlushRoute, OfThePoolDoesNotWaitBehindStoresThatHang) {
   for (auto& flush : hanging) EXPECT_EQ(flush.get().status(), 200);
 }
 
+TEST(DeleteRoute, KeepsNobodyFromEncodingWhileAStoreHangs) {
+  const auto store = std::make_shared<FaultyStore>(memory_store());
+  store->add({.op = StoreOp::remove, .fault = Fault::hold_before});
+  TestServer server(small_config(), {store});
+  std::vector<std::future<Reply>> hanging;
+  for (int i = 0; i < 40; ++i) {
+    const std::string key = EmbeddingKey{sha256(std::to_string(i))}.text();
+    hanging.push_back(start_call(server.core.handler(), "DELETE", "/embeddings/" + key));
+  }
+  ASSERT_TRUE(store->gate().wait_for_waiting(1));
+  auto encoding = std::async(std::launch::async, [&] { server.encode({png_url(1)}); });
+  EXPECT_EQ(encoding.wait_for(patience), std::future_status::ready);
+  store->heal();
+  encoding.get();
+  for (auto& one : hanging) EXPECT_EQ(one.get().status(), 404);
+}
+
 TEST(FlushRoute, RefusesWhatItDoesNotKnow) {
   TestServer server;
   EXPECT_EQ(server.post("/flush?scope=everything", nullptr).status(), 400);
