@@ -386,6 +386,11 @@ class EmbeddingCacheController {
   // The hot path by itself: a pinned view from the pool, or nothing. No store, no allocation, no
   // lock shared between shards. Counted as a local hit when it hits.
   EmbeddingView try_get(const EmbeddingKey& key);
+  // The same for all keys of a request (acquire() does so too): their waits for memory overlap,
+  // which in a large cache is a fraction of the time. Views of keys that are not there are empty;
+  // what a view held before is released. Throws Error{invalid_argument} unless there are as many
+  // views as keys.
+  void try_get(std::span<const EmbeddingKey> keys, std::span<EmbeddingView> views);
 
   // try_get() in two steps, for a caller who may still have to go the long way: a view that counts
   // for nothing, and the count, once the caller has made use of it. A key that is only read (GET

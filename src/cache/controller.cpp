@@ -72,13 +72,26 @@ Impl::~Impl() {
 EntryPin Impl::find_ready(const EmbeddingKey& key) { return core->table().find_surely(key); }
 
 // May miss an entry that is there; claim() looks again.
-EntryPin Impl::glance(const ValueExpectation& item) {
-  EntryPin entry = core->table().find(item.key);
-  if (entry && !entry->matches(item)) {
-    drop_mismatch(entry);
-    return {};
+std::vector<EntryPin> Impl::glance(std::span<const ValueExpectation> items) {
+  std::vector<EntryPin> ready(items.size());
+  core->table().find_each(
+      items.size(), [&](std::size_t i) -> const EmbeddingKey& { return items[i].key; },
+      [&](std::size_t i, EntryPin entry) {
+        if (entry && !entry->matches(items[i])) return drop_mismatch(entry);
+        ready[i] = std::move(entry);
+      });
+  return ready;
+}
+
+std::vector<Acquired> Impl::hits_of(std::vector<EntryPin> ready) {
+  std::vector<Acquired> answers;
+  answers.reserve(ready.size());
+  HitTally tally(core->lookups(), LookupResult::local);
+  for (EntryPin& entry : ready) {
+    count_hit(*entry, tally);
+    answers.emplace_back(Hit{ControllerAccess::view(std::move(entry)), Source::local});
   }
-  return entry;
+  return answers;
 }
 
 void Impl::drop_mismatch(const EntryPin& entry) {
@@ -104,8 +117,10 @@ std::vector<Acquired> Impl::acquire(std::span<const ValueExpectation> items,
                                     const RequestContext& context) {
   // Every hit is pinned before anything is allocated for a miss. A key that stands twice follows
   // its own first occurrence.
-  std::vector<EntryPin> ready(items.size());
-  for (std::size_t i = 0; i < items.size(); ++i) ready[i] = glance(items[i]);
+  std::vector<EntryPin> ready = glance(items);
+  if (std::ranges::all_of(ready, [](const EntryPin& entry) { return bool(entry); })) {
+    return hits_of(std::move(ready));
+  }
   std::vector<FlightSeat> seats(items.size());
   std::vector<bool> joins(items.size());
   std::vector<std::size_t> led;  // what the lookups are about
@@ -189,6 +204,21 @@ EmbeddingView EmbeddingCacheController::try_get(const EmbeddingKey& key) {
   EntryPin entry = impl_->find_ready(key);
   if (entry) impl_->count_hit(*entry, LookupResult::local);
   return ControllerAccess::view(std::move(entry));
+}
+
+void EmbeddingCacheController::try_get(std::span<const EmbeddingKey> keys,
+                                       std::span<EmbeddingView> views) {
+  if (keys.size() != views.size()) {
+    throw Error(ErrorCode::invalid_argument, "try_get() needs as many views as keys");
+  }
+  HitTally tally(impl_->core->lookups(), LookupResult::local);
+  impl_->core->table().find_each(
+      keys.size(), [&](std::size_t i) -> const EmbeddingKey& { return keys[i]; },
+      [&](std::size_t i, EntryPin entry) {
+        if (!entry) entry = impl_->find_ready(keys[i]);
+        if (entry) impl_->count_hit(*entry, tally);
+        ControllerAccess::view_into(views[i], std::move(entry));
+      });
 }
 
 EmbeddingView EmbeddingCacheController::peek(const EmbeddingKey& key) {

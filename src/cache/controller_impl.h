@@ -26,12 +26,21 @@ struct EmbeddingCacheController::Impl {
                                 const RequestContext& context);
   EntryPin find_ready(const EmbeddingKey& key);
   // In these an entry that is not what the item expects is taken away.
-  EntryPin glance(const ValueExpectation& item);
+  std::vector<EntryPin> glance(std::span<const ValueExpectation> items);
   FlightBoard::Claim claim(const ValueExpectation& item);
+  std::vector<Acquired> hits_of(std::vector<EntryPin> ready);
   void drop_mismatch(const EntryPin& entry);
   // Here, so that it becomes a part of the hit path and not a call on it.
   void count_hit(Entry& entry, LookupResult result) {
     core->lookups().count_hit(entry.group, result, entry.cost_us);
+    note_hit(entry);
+  }
+  void count_hit(Entry& entry, HitTally& tally) {
+    tally.add(entry.group, entry.cost_us);
+    note_hit(entry);
+  }
+  // What a hit tells the entry and the policy.
+  void note_hit(Entry& entry) {
     if (!entry.pooled) return;
     entry.count_hit();
     core->policy().on_hit(entry.slot);
@@ -151,6 +160,11 @@ struct ControllerAccess {
     EmbeddingView view;
     view.entry_ = entry.release();
     return view;
+  }
+  // Into a view that mostly is empty.
+  static void view_into(EmbeddingView& view, EntryPin entry) {
+    if (view.entry_ != nullptr) view.release();
+    view.entry_ = entry.release();
   }
   static FillTicket fill(EmbeddingCacheController::Impl& impl, FlightLead lead,
                          const ValueExpectation& expected,

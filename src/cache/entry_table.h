@@ -13,6 +13,8 @@
 // Lock order: eviction, then shard, then everything else. No two shards at once.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -73,6 +75,29 @@ class EntryTable {
     if (EntryPin found = find(key)) return found;
     return find_again(key);
   }
+  // find() of a request's keys, in order: `key_of(i)` is the i-th of `count` keys, and
+  // `take(i, pin)` gets what was found. A lookup waits for memory twice, for the cell and for the
+  // entry it names, and taking the pin holds up all that follows. So the cells of some keys are
+  // fetched together, and then their entries: their waits become two.
+  template <typename KeyOf, typename Take>
+  void find_each(std::size_t count, KeyOf key_of, Take take) {
+    if (count == 1) return take(0, find(key_of(0)));
+    for (std::size_t from = 0; from < count; from += together) {
+      const std::size_t to = std::min(count, from + together);
+      std::array<const Shard::Cells*, together> cells;
+      std::array<Entry*, together> seen;
+      for (std::size_t i = from; i < to; ++i) cells[i - from] = &prefetch_cells(key_of(i));
+      for (std::size_t i = from; i < to; ++i) {
+        Walk walk = walk_of(*cells[i - from], key_of(i));
+        seen[i - from] = next_in(walk);
+      }
+      for (std::size_t i = from; i < to; ++i) {
+        EntryPin pin(pin_if(seen[i - from], key_of(i)));
+        take(i, pin || seen[i - from] == nullptr ? std::move(pin) : find(key_of(i)));
+      }
+    }
+  }
+
   // As find_surely(); the caller holds the shard's mutex in these.
   EntryPin find_locked(Shard& shard, const EmbeddingKey& key) noexcept {
     return EntryPin(find_in(*shard.current_.load(std::memory_order_relaxed), key));
@@ -109,29 +134,59 @@ class EntryTable {
   }
   EntryPin find_again(const EmbeddingKey& key) noexcept;
 
-  // Its pin is the caller's. Becomes a part of the hit path: as a call it would save and restore
-  // half of the registers.
-  [[gnu::always_inline]] Entry* find_in(const Shard::Cells& cells,
-                                        const EmbeddingKey& key) const noexcept {
+  // Where a lookup stands among the cells.
+  struct Walk {
+    const CellArena::Cell* cells;
+    std::size_t mask;
+    std::size_t at;
+    std::size_t last;  // a walk that races with writers may miss the end; it is at most once around
+    std::uint32_t tag;
+  };
+  static Walk walk_of(const Shard::Cells& cells, const EmbeddingKey& key) noexcept {
     const std::uint32_t tag = tag_of(key);
-    const std::size_t mask = cells.mask;
-    const CellArena::Cell* const first = cells.cells;
-    // A walk that races with writers may miss the end; it is at most once around.
-    for (std::size_t at = tag, last = at + mask; at <= last; ++at) {
-      const std::uint64_t cell = first[at & mask].load(std::memory_order_acquire);
+    return {cells.cells, cells.mask, tag, tag + cells.mask, tag};
+  }
+  const Shard::Cells& prefetch_cells(const EmbeddingKey& key) noexcept {
+    const Shard::Cells& cells = *shard_of(key).current_.load(std::memory_order_acquire);
+    __builtin_prefetch(&cells.cells[tag_of(key) & cells.mask]);
+    return cells;
+  }
+  // The next entry that may be the key's, on its way into the cache; nullptr at the end.
+  [[gnu::always_inline]] Entry* next_in(Walk& walk) const noexcept {
+    for (; walk.at <= walk.last; ++walk.at) {
+      const std::uint64_t cell = walk.cells[walk.at & walk.mask].load(std::memory_order_acquire);
       if (cell == 0) return nullptr;
-      if (tag_in(cell) != tag) continue;
+      if (tag_in(cell) != walk.tag) continue;
+      ++walk.at;
       Entry& entry = slab_[slot_in(cell)];
       // All that a hit touches at once: what it pins, what it views, what it tells the policy.
       prefetch_for_write(&entry);
       __builtin_prefetch(&entry.runs);
       policy_.prefetch(slot_in(cell));
-      if (!entry.try_pin()) continue;
-      if (entry.has_key(key)) return &entry;
-      entry.unpin();
+      return &entry;
     }
     return nullptr;
   }
+  // `entry` if it is live and the key's, pinned for the caller.
+  static Entry* pin_if(Entry* entry, const EmbeddingKey& key) noexcept {
+    if (entry == nullptr || !entry->try_pin()) return nullptr;
+    if (entry->has_key(key)) return entry;
+    entry->unpin();
+    return nullptr;
+  }
+  // Its pin is the caller's. Becomes a part of the hit path: as a call it would save and restore
+  // half of the registers.
+  [[gnu::always_inline]] Entry* find_in(const Shard::Cells& cells,
+                                        const EmbeddingKey& key) const noexcept {
+    Walk walk = walk_of(cells, key);
+    while (Entry* const entry = next_in(walk)) {
+      if (pin_if(entry, key) != nullptr) return entry;
+    }
+    return nullptr;
+  }
+
+  // Lookups whose waits overlap: as many lines as a core can wait for, and a few more.
+  static constexpr std::size_t together = 16;
 
   const EntrySlab& slab_;
   const EvictionPolicy& policy_;

@@ -179,6 +179,17 @@ void Client::hit_often() {
     const Item& item = world_.item(any());
     if (EmbeddingView view = world_.cache().try_get(item.picture.key())) world_.check(view, item);
   }
+  std::vector<std::size_t> numbers(20);
+  std::vector<EmbeddingKey> keys;
+  for (std::size_t& number : numbers) {
+    number = any();
+    keys.push_back(world_.item(number).picture.key());
+  }
+  std::vector<EmbeddingView> views(numbers.size());
+  world_.cache().try_get(keys, views);
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    if (views[i]) world_.check(views[i], world_.item(numbers[i]));
+  }
 }
 
 void Client::leave() {

@@ -55,6 +55,28 @@ TEST(Counting, EncodeTimeIsSavedByEveryKindOfHit) {
   EXPECT_EQ(controller.stats().saved_us, 16'000U);
 }
 
+TEST(Counting, HitsOfARequestCountForTheirModalities) {
+  EmbeddingCacheController controller(small_pool(64));
+  Picture clip = picture(1);
+  clip.modality = Modality::video;
+  const std::vector<Picture> items{picture(2), clip, picture(3), picture(4), clip};
+  serve(controller, items);
+  const std::uint64_t saved = controller.stats().saved_us;  // the joined clip
+  for (const Served& again : serve(controller, items)) EXPECT_EQ(again.source, Source::local);
+  EXPECT_EQ(lookups(controller, Modality::video).local, 2U);
+  EXPECT_EQ(lookups(controller, Modality::image).local, 3U);
+  EXPECT_EQ(controller.stats().saved_us - saved, 5000U);
+  std::vector<EmbeddingKey> keys;
+  for (const Picture& item : items) keys.push_back(item.key());
+  keys.push_back(picture(5).key());
+  std::vector<EmbeddingView> views(keys.size());
+  controller.try_get(keys, views);
+  EXPECT_EQ(lookups(controller, Modality::video).local, 4U);
+  EXPECT_EQ(lookups(controller, Modality::image).local, 6U);
+  EXPECT_EQ(lookups(controller, Modality::image).miss, 3U);  // of the first request
+  EXPECT_EQ(controller.stats().saved_us - saved, 10'000U);
+}
+
 TEST(Counting, APeekCountsWhenItIsSaidToHaveBeenUsed) {
   EmbeddingCacheController controller(small_pool(64));
   serve_one(controller, picture(1));  // 1000 us

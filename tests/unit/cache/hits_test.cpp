@@ -73,6 +73,75 @@ TEST(Hits, EveryRowBelongsToItsInputWhateverTheStateOfTheCache) {  // B29
   controller.check_invariants();
 }
 
+TEST(Hits, TheKeysOfARequestAreLookedUpTogether) {
+  EmbeddingCacheController controller(small_pool(128));
+  // More than are looked up at once; every third is missing, and one stands there twice.
+  std::vector<Picture> pictures;
+  std::vector<EmbeddingKey> keys;
+  for (int i = 0; i < 40; ++i) {
+    pictures.push_back(picture(i, 1 + static_cast<std::uint32_t>(i)));
+    if (i % 3 != 0) serve_one(controller, pictures.back());
+  }
+  pictures.push_back(pictures[7]);
+  for (const Picture& item : pictures) keys.push_back(item.key());
+  std::vector<EmbeddingView> views(keys.size());
+  const auto check = [&] {
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      if (i % 3 == 0 && i != 0 && i < 40) {
+        EXPECT_FALSE(views[i]) << i;
+      } else if (i != 0) {
+        expect_golden(views[i], pictures[i]);
+      }
+    }
+  };
+  const std::uint64_t before = lookups(controller).local;
+  controller.try_get(keys, views);
+  check();
+  EXPECT_FALSE(views[0]);
+  EXPECT_EQ(lookups(controller).local - before, 27U);
+  EXPECT_EQ(controller.stats().bytes_pinned, controller.stats().bytes_used);
+
+  // Views that hold something let go of it.
+  serve_one(controller, pictures[0]);
+  std::ranges::reverse(views);
+  controller.try_get(keys, views);
+  check();
+  expect_golden(views[0], pictures[0]);
+  views.clear();
+  EXPECT_EQ(controller.stats().bytes_pinned, 0U);
+  controller.try_get({}, {});
+  EXPECT_THROW(controller.try_get(keys, views), Error);
+  controller.check_invariants();
+}
+
+TEST(Hits, TheKeysOfARequestAreLookedUpTogetherWhileOthersEvict) {
+  auto options = small_pool(24);
+  options.pool.poison_on_free = true;
+  EmbeddingCacheController controller(options);
+  constexpr int kinds = 40;
+  std::vector<Picture> pictures;
+  std::vector<EmbeddingKey> keys;
+  for (int i = 0; i < kinds; ++i) {
+    pictures.push_back(picture(i));
+    keys.push_back(pictures.back().key());
+  }
+  const std::jthread others([&](const std::stop_token& stop) {
+    std::minstd_rand random(9);
+    while (!stop.stop_requested()) serve_one(controller, pictures[random() % kinds]);
+  });
+  std::vector<EmbeddingView> views(kinds);
+  std::uint64_t hits = 0;
+  for (int round = 0; round < rounds(500) || hits == 0; ++round) {
+    controller.try_get(keys, views);
+    for (std::size_t i = 0; i < views.size(); ++i) {
+      if (!views[i]) continue;
+      ++hits;
+      expect_golden(views[i], pictures[i]);
+      views[i].release();
+    }
+  }
+}
+
 TEST(Hits, AViewStaysWholeWhileOthersFightForItsPages) {  // B33
   auto options = small_pool(8);
   options.pool.poison_on_free = true;
