@@ -69,15 +69,18 @@ void GetPlan::add_parts(std::size_t key_index, const std::string& name, MutableB
   size.head = encode_command({"STRLEN", name});
   size.slot = slot;
   std::vector<MutableBuffer> rest(buffers.begin(), buffers.end());
-  for (std::uint64_t offset = 0; offset < bytes; offset += part_bytes) {
+  for (std::uint64_t offset = 0; offset < bytes;) {
     Command& part = commands_.emplace_back();
-    part.target_bytes = std::min(part_bytes, bytes - offset);
+    // A little that is left at the end, as a header makes it, comes with the last part.
+    const std::uint64_t left = bytes - offset;
+    part.target_bytes = left <= largest_whole_value ? left : part_bytes;
     part.head = encode_command(
         {"GETRANGE", name, std::to_string(offset), std::to_string(offset + part.target_bytes - 1)});
     part.target = targets_.emplace_back(take_front(rest, part.target_bytes));
     part.target_offset = offset;
     part.key_index = key_index;
     part.slot = slot;
+    offset += part.target_bytes;
   }
 }
 

@@ -136,10 +136,12 @@ void Receiver::finish_command() {
   skipped_asking_ = false;
 }
 
-// How much may be read into the buffer before the answer of this command.
+// How much may be read into the buffer before the answer of this command. A line (a size) comes
+// with what follows it.
 std::size_t Receiver::buffer_limit(std::size_t command) const {
-  const bool is_large =
-      command < commands_.size() && commands_[command]->target_bytes >= large_value;
+  const auto is_below = [this](std::size_t number) { return number < commands_.size(); };
+  if (is_below(command + 1) && commands_[command]->target_bytes == 0) ++command;
+  const bool is_large = is_below(command) && commands_[command]->target_bytes >= large_value;
   return is_large ? room_before_large_value : ReadBuffer::capacity;
 }
 

@@ -15,7 +15,7 @@ namespace vitrove::testing {
 namespace {
 
 constexpr std::size_t kib = 1024;
-constexpr std::size_t large = redis::largest_whole_value + 300 * kib + 17;
+constexpr std::size_t large = 4 * 1024 * kib + 300 * kib + 17;
 
 std::int64_t calls_of(RedisServer& server, const std::string& command) {
   const std::string stats = server.ask({"INFO", "commandstats"}).text;
@@ -53,6 +53,27 @@ TEST(RedisLargeValues, ComePieceByPieceIntoBuffersOfAnySize) {
   EXPECT_EQ(observer.complaints(), 0);
   EXPECT_EQ(calls_of(server, "get"), 0);
   EXPECT_EQ(calls_of(server, "getrange"), 9);
+}
+
+TEST(RedisLargeValues, OfAMebibyteAreTwoPartsWithTheirHeaderOrWithoutIt) {
+  RedisServer server;
+  const auto store = make_redis_store(server.options());
+  std::int64_t ranges = 0;
+  for (const std::size_t size : {1024 * kib, 1024 * kib + 192, 1024 * kib + 256 * kib}) {
+    const Bytes value = pattern(3, size);
+    ASSERT_TRUE(put_one(*store, key_number(size), value).ok());
+    Bytes back(size);
+    EXPECT_TRUE(get_one(*store, key_number(size), back).ok());
+    EXPECT_EQ(back, value);
+    EXPECT_EQ(calls_of(server, "getrange"), ranges += 2) << size;
+  }
+  const Bytes whole = pattern(4, redis::largest_whole_value);
+  ASSERT_TRUE(put_one(*store, key_number(1), whole).ok());
+  Bytes back(whole.size());
+  EXPECT_TRUE(get_one(*store, key_number(1), back).ok());
+  EXPECT_EQ(back, whole);
+  EXPECT_EQ(calls_of(server, "getrange"), ranges);
+  EXPECT_EQ(calls_of(server, "get"), 1);
 }
 
 TEST(RedisLargeValues, AreAbsentOrOfAnotherSizeAsSmallOnesAre) {
