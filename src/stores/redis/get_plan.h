@@ -15,7 +15,7 @@
 
 namespace vitrove::redis {
 
-// bench_stores: at 768 KiB whole values are faster, at 1 MiB parts.
+// At 768 KiB whole values are faster, at 1 MiB parts (docs/performance.md, "Redis").
 inline constexpr std::uint64_t largest_whole_value = std::uint64_t{768} << 10;
 
 class GetPlan {

@@ -7,9 +7,10 @@
 namespace vitrove::redis {
 namespace {
 
-// A large value is read into its own buffers from (almost) the first byte on.
+// A large value is read into its own buffers from (almost) the first byte on: the lines before it,
+// and before each of its parts, are some twenty bytes.
 constexpr std::size_t large_value = ReadBuffer::capacity;
-constexpr std::size_t room_before_large_value = 512;
+constexpr std::size_t room_before_large_value = 128;
 constexpr std::size_t max_read_bytes = 4 << 20;
 
 }  // namespace
