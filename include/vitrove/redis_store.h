@@ -23,7 +23,7 @@
 // the socket; TLS decrypts in between. Puts are SET, with NX if_absent, so that a value is never
 // seen half-written. Batches are pipelined, with so many values on the way as keep server and line
 // busy; a batch of small values (512 KiB or more of them) comes over up to four connections, which
-// a server gives more of its time than one. A value of more than 768 KiB is read in parts (STRLEN,
+// a server gives more of its time than one. A value of more than 832 KiB is read in parts (STRLEN,
 // then GETRANGE): one that is replaced meanwhile may come as a mixture of both, which the checksum
 // in its header does not fit.
 //

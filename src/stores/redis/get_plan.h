@@ -15,8 +15,9 @@
 
 namespace vitrove::redis {
 
-// At 768 KiB whole values are faster, at 1 MiB parts (docs/performance.md, "Redis").
-inline constexpr std::uint64_t largest_whole_value = std::uint64_t{768} << 10;
+// 768 KiB of rows with their header and side data: there whole values are faster, at 1 MiB parts
+// (docs/performance.md, "Redis").
+inline constexpr std::uint64_t largest_whole_value = std::uint64_t{832} << 10;
 
 class GetPlan {
  public:

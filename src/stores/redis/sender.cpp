@@ -7,7 +7,7 @@ namespace vitrove::redis {
 namespace {
 
 // The server works on one while the other is on its way.
-constexpr std::size_t least_owed_answers = 2;
+constexpr std::size_t least_owed_values = 2;
 constexpr std::size_t max_owed_answers = 1024;
 
 // Bounds of one system call.
@@ -15,6 +15,8 @@ constexpr std::size_t max_pieces_a_write = 512;
 constexpr std::size_t max_bytes_a_write = 2 << 20;
 
 constexpr std::string_view asking_command = "*1\r\n$6\r\nASKING\r\n";
+
+bool brings_value(const Command& command) { return command.target_bytes > 0; }
 
 // A command is: ASKING where needed, head, the buffers of the payload, tail.
 std::size_t part_count(const Command& command) { return command.payload.size() + 3; }
@@ -31,12 +33,13 @@ std::span<const std::byte> part_of(const Command& command, std::size_t part) {
 }  // namespace
 
 void Sender::admit() {
-  const bool is_busy = owed_answers_ >= least_owed_answers;
+  const bool is_busy = owed_values_ >= least_owed_values;
   if (is_busy && owed_bytes_ > window_ / 2) return;  // fewer and larger writes
   while (admitted_ < commands_.size() && owed_answers_ < max_owed_answers) {
     const std::uint64_t bytes = commands_[admitted_]->target_bytes;
-    if (owed_answers_ >= least_owed_answers && owed_bytes_ + bytes > window_) return;
+    if (owed_values_ >= least_owed_values && owed_bytes_ + bytes > window_) return;
     owed_bytes_ += bytes;
+    owed_values_ += brings_value(*commands_[admitted_]) ? 1 : 0;
     ++owed_answers_;
     ++admitted_;
   }
@@ -44,6 +47,7 @@ void Sender::admit() {
 
 void Sender::note_answered(const Command& command) {
   owed_bytes_ -= command.target_bytes;
+  owed_values_ -= brings_value(command) ? 1 : 0;
   --owed_answers_;
 }
 

@@ -11,7 +11,8 @@ namespace vitrove::redis {
 
 class Sender {
  public:
-  // At most `window` bytes of values are owed to us at a time, or two values.
+  // At most `window` bytes of values are owed to us at a time, or two values. Answers that bring
+  // none (the size before the parts of a value) do not count: else one of the two might be nothing.
   Sender(std::span<Command* const> commands, std::uint64_t window)
       : commands_(commands), window_(window) {}
 
@@ -39,6 +40,7 @@ class Sender {
   std::size_t offset_ = 0;
   // What the server owes us.
   std::size_t owed_answers_ = 0;
+  std::size_t owed_values_ = 0;
   std::uint64_t owed_bytes_ = 0;
 };
 
