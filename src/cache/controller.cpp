@@ -215,7 +215,7 @@ void EmbeddingCacheController::try_get(std::span<const EmbeddingKey> keys,
   impl_->core->table().find_each(
       keys.size(), [&](std::size_t i) -> const EmbeddingKey& { return keys[i]; },
       [&](std::size_t i, EntryPin entry) {
-        if (!entry) entry = impl_->find_ready(keys[i]);
+        if (!entry) entry = impl_->core->table().find_again(keys[i]);
         if (entry) impl_->count_hit(*entry, tally);
         ControllerAccess::view_into(views[i], std::move(entry));
       });

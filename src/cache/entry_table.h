@@ -98,6 +98,9 @@ class EntryTable {
     }
   }
 
+  // Under the lock, when find() or find_each() found nothing: certain.
+  EntryPin find_again(const EmbeddingKey& key) noexcept;
+
   // As find_surely(); the caller holds the shard's mutex in these.
   EntryPin find_locked(Shard& shard, const EmbeddingKey& key) noexcept {
     return EntryPin(find_in(*shard.current_.load(std::memory_order_relaxed), key));
@@ -132,8 +135,6 @@ class EntryTable {
   static PolicySlot slot_in(std::uint64_t cell) noexcept {
     return static_cast<PolicySlot>(cell) - 1;
   }
-  EntryPin find_again(const EmbeddingKey& key) noexcept;
-
   // Where a lookup stands among the cells.
   struct Walk {
     const CellArena::Cell* cells;
@@ -185,7 +186,7 @@ class EntryTable {
     return nullptr;
   }
 
-  // Lookups whose waits overlap: as many lines as a core can wait for, and a few more.
+  // Lookups whose waits overlap; fewer overlap less, more gave nothing (bench_controller).
   static constexpr std::size_t together = 16;
 
   const EntrySlab& slab_;
