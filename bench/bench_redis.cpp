@@ -4,9 +4,11 @@
 // A server of our own is started (redis-server of Debian), and one key is set that redis-benchmark
 // reads: without -r it asks for the literal key `key:__rand_int__`, and would else time answers of
 // nothing. Both sides have as many callers (connections of redis-benchmark) with as many values a
-// call (its pipeline): four of one value, as a server's lane asks, and one of four and of sixteen,
-// between whose calls the server rests. How busy it was on either side is told as well: at 100 % no
-// client can get more out of it. Own options: --redis-server PROGRAM, --redis-benchmark PROGRAM.
+// call (its pipeline): fifty of one value, as it does without -c and -P, four of one value, as a
+// server's lane asks, and one of four and of sixteen, between whose calls the server rests. How
+// busy it was on either side is told as well: at 100 % no client can get more out of it. Own
+// options: --redis-server PROGRAM, --redis-benchmark PROGRAM.
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -138,9 +140,9 @@ class Set {
         value_bytes_(value_bytes),
         callers_(callers),
         values_a_call_(values_a_call),
-        count_(bytes_a_side / value_bytes),
+        count_(bytes_a_side / value_bytes / (callers * values_a_call) * callers * values_a_call),
         store_(server.open()),
-        pool_(options(value_bytes)) {
+        pool_(options(value_bytes * places())) {
     const auto rows = static_cast<std::uint32_t>(value_bytes / row_bytes);
     const std::vector<std::byte> value(value_bytes, std::byte{'x'});
     const ConstBuffer buffer(value);
@@ -148,6 +150,8 @@ class Set {
       keys_.push_back(EmbeddingKey{sha256("bench/" + std::to_string(i))});
       const auto put = store_->batch_put({&keys_.back(), 1}, {&buffer, 1}, PutMode::replace, {});
       if (!put.at(0).ok()) fail("put failed");
+    }
+    for (std::size_t i = 0; i < places(); ++i) {
       auto runs = pool_.allocate(rows, row_bytes);
       if (!runs) fail("pool too small");
       runs_.push_back(std::move(*runs));
@@ -196,9 +200,9 @@ class Set {
     return {gigabytes / seconds, client / gigabytes, server / seconds * 100};
   }
 
-  static PagePoolOptions options(std::uint64_t value_bytes) {
+  static PagePoolOptions options(std::uint64_t bytes) {
     PagePoolOptions options;
-    options.pool_bytes = keys_in_store * value_bytes + 16 * mib;
+    options.pool_bytes = bytes + 16 * mib;
     return options;
   }
 
@@ -211,7 +215,13 @@ class Set {
     for (auto& other : others) other.get();
   }
 
-  // Each caller has keys and buffers of his own.
+  // Where values come to lie: as many for each caller, and sixteen or more of all.
+  std::size_t places() const {
+    const std::size_t enough = (keys_in_store + callers_ - 1) / callers_;
+    return callers_ * std::max(values_a_call_, enough);
+  }
+
+  // Each caller has places of his own.
   void get_part(std::size_t caller) {
     const std::uint64_t count = count_ / callers_;
     for (std::uint64_t done = 0; done < count; done += values_a_call_) get_batch(caller, done);
@@ -221,9 +231,9 @@ class Set {
     std::vector<EmbeddingKey> keys;
     std::vector<MutableBufferList> lists;
     for (std::size_t i = 0; i < values_a_call_; ++i) {
-      const std::size_t number = (caller + (first + i) * callers_) % keys_.size();
-      keys.push_back(keys_[number]);
-      lists.emplace_back(buffers_[number]);
+      const std::size_t number = caller + (first + i) * callers_;
+      keys.push_back(keys_[number % keys_.size()]);
+      lists.emplace_back(buffers_[number % buffers_.size()]);
     }
     for (const auto& result : store_->batch_get_into_multi_buffers(keys, lists, {})) {
       if (!result.ok()) fail("get failed");
@@ -270,11 +280,14 @@ void run(Harness& harness, const std::string& program, const std::string& benchm
     std::size_t values_a_call;
     double target;
   };
-  for (const Case& one : {Case{"64KiB/4_callers", 64 * kib, 4, 1, 0.9},
+  for (const Case& one : {Case{"64KiB/50_callers", 64 * kib, 50, 1, 0.9},
+                          {"64KiB/4_callers", 64 * kib, 4, 1, 0.9},
                           {"64KiB/by_4", 64 * kib, 1, 4, 0.9},
                           {"64KiB/by_16", 64 * kib, 1, 16, 0.9},
+                          {"1MiB/50_callers", mib, 50, 1, 0.9},
                           {"1MiB/4_callers", mib, 4, 1, 0.9},
                           {"1MiB/by_4", mib, 1, 4, 0.9},
+                          {"8MiB/50_callers", 8 * mib, 50, 1, 1.2},
                           {"8MiB/4_callers", 8 * mib, 4, 1, 1.2},
                           {"8MiB/by_4", 8 * mib, 1, 4, 1.2}}) {
     const std::string name = std::string("redis_get/") + one.name;

@@ -1,6 +1,6 @@
 // The Redis store: values in a Redis or Valkey server, or in a cluster of them.
 //
-//   redis://user:password@host:6379/0?timeout=2s&pool=8&prefix=vitrove:&ttl=7d
+//   redis://user:password@host:6379/0?timeout=2s&pool=64&prefix=vitrove:&ttl=7d
 //   rediss://host?tls_ca=/etc/ssl/redis-ca.pem           TLS
 //   redis+cluster://a:6379,b:6379                        any nodes of a cluster
 //   rediss+cluster://a:6379                              a cluster with TLS
@@ -11,7 +11,8 @@
 //
 //   connect_timeout=1s    until a new connection is ready for use (name, TCP, TLS, login)
 //   timeout=2s            how long a server may be silent while it owes us something
-//   pool=8                connections to each server; puts use half of them at most
+//   pool=64               connections to each server at most, made when they are needed; puts use
+//                         half of them, gets with values of more than 832 KiB eight of them
 //   prefix=vitrove:       before each key; nothing without it is ever touched
 //   ttl=0                 how long a value lives after its put; 0: until the server evicts it
 //   max_value_bytes=512MiB  larger values are not put; the server's own limit counts as well
@@ -60,7 +61,7 @@ struct RedisStoreOptions {
 
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(1);
   std::chrono::milliseconds timeout = std::chrono::seconds(2);
-  std::uint32_t pool = 8;  // at least 2
+  std::uint32_t pool = 64;  // at least 2
   std::string prefix = "vitrove:";
   std::chrono::milliseconds ttl{0};
   std::uint64_t max_value_bytes = std::uint64_t{512} << 20;

@@ -124,7 +124,7 @@ std::vector<Client::Batch> Client::take_batches(std::vector<Job>& jobs, Use use,
     take_batch(some, some.front().node->lease_idle(use), {}, batches);
     if (!some.empty()) cold.push_back(std::move(some));
   }
-  if (use == Use::read) share_out(batches);
+  if (use != Use::write) share_out(batches);
   std::size_t sharers = cold.size() + 1;  // and the exchange: a dial that hangs leaves time for it
   for (auto& some : cold) {
     StoreContext share = context;

@@ -50,6 +50,7 @@ void GetPlan::add(std::size_t key_index, const std::string& name, MutableBufferL
   const std::uint64_t bytes = total_bytes(buffers);
   const std::size_t first = commands_.size();
   if (bytes > largest_whole_value) {
+    has_large_ = true;
     add_parts(key_index, name, buffers);
   } else {
     Command& command = commands_.emplace_back();

@@ -25,6 +25,8 @@ class GetPlan {
   void add(std::size_t key_index, const std::string& name, MutableBufferList buffers);
 
   std::span<Command> commands() { return commands_; }
+  // A value that is worth parts: few of them are to come at a time.
+  bool has_large() const { return has_large_; }
   // After they ran.
   void settle(std::span<StoreResult> results) const;
 
@@ -41,6 +43,7 @@ class GetPlan {
 
   std::vector<Command> commands_;
   std::vector<Get> gets_;
+  bool has_large_ = false;
   std::vector<std::vector<MutableBuffer>> targets_;  // of parts
 };
 

@@ -45,16 +45,22 @@ std::optional<ServerMemory> Node::memory() const {
 }
 
 Node::Lease Node::lease(Use use, const StoreContext& context, Fault& fault) {
-  while (wait_for_place(use, context, fault)) {
-    Lease lease = lease_unawaited(use, context, fault);
-    if (lease || fault) return lease;  // else somebody else was quicker
-  }
-  return {};
+  std::unique_ptr<Connection> idle;
+  if (!wait_for_place(use, context, fault, idle)) return {};
+  return lease_at_place(use, std::move(idle), context, fault);
 }
 
 Node::Lease Node::lease_unawaited(Use use, const StoreContext& context, Fault& fault) {
-  std::unique_ptr<Connection> connection;
-  if (!take_place(use, fault, connection)) return {};
+  std::unique_ptr<Connection> idle;
+  {
+    std::lock_guard lock(mutex_);
+    if (!take_place(use, fault, idle)) return {};
+  }
+  return lease_at_place(use, std::move(idle), context, fault);
+}
+
+Node::Lease Node::lease_at_place(Use use, std::unique_ptr<Connection> connection,
+                                 const StoreContext& context, Fault& fault) {
   Lease lease(this, use);  // gives the place back if nothing comes of it
   while (connection && !connection->is_quiet()) connection = next_idle();
   if (!connection) {
@@ -108,23 +114,64 @@ bool Node::make_do() {
 
 bool Node::is_free(Use use) const {
   const std::uint32_t most = settings_->options.pool;
-  if (leased_ >= most || (use == Use::write && leased_to_write_ >= most / 2)) return false;
+  if (leased_ >= most) return false;
+  if (use == Use::write && leased_to_write_ >= most / 2) return false;
+  if (use == Use::read_large && leased_to_read_large_ >= most_large_reads) return false;
   return !idle_.empty() || leased_ == 0 || Clock::now() >= next_dial_;
 }
 
-bool Node::wait_for_place(Use use, const StoreContext& context, Fault& fault) {
+bool Node::wait_for_place(Use use, const StoreContext& context, Fault& fault,
+                          std::unique_ptr<Connection>& idle) {
   std::unique_lock lock(mutex_);
-  const auto ends = [&] { return state_ == State::down || is_free(use); };
-  if (wait_until(changed_, lock, context.cancel, context.deadline, ends)) return true;
+  if (take_place(use, fault, idle)) return true;
+  if (fault) return false;
+  Waiter waiter{.use = use};
+  const auto place = waiting_.insert(waiting_.end(), &waiter);
+  const auto ends = [&] { return waiter.has_place || state_ == State::down; };
+  const bool has_ended = wait_until(waiter.changed, lock, context.cancel, context.deadline, ends);
+  if (waiter.has_place) {
+    idle = std::move(waiter.idle);
+    return true;
+  }
+  waiting_.erase(place);
+  if (has_ended) {
+    fault = why_down();
+    return false;
+  }
   const bool left = context.cancel.stop_requested();
   fault = {left ? StoreStatus::cancelled : StoreStatus::timeout, 0, "no connection was free"};
   return false;
 }
 
+// A place that becomes free goes to who has waited longest, and not to who happens to ask then:
+// several threads that ask again and again would keep the places among them.
+void Node::serve_waiting() {
+  for (auto next = waiting_.begin(); next != waiting_.end();) {
+    Waiter& waiter = **next;
+    if (!is_free(waiter.use)) {  // who waits for a limit of his use holds up no other
+      ++next;
+      continue;
+    }
+    occupy_place(waiter.use, waiter.idle);
+    waiter.has_place = true;
+    waiter.changed.notify_one();
+    next = waiting_.erase(next);
+  }
+}
+
+Fault Node::why_down() const {
+  return {StoreStatus::unavailable, fault_.error_number, fault_.detail};
+}
+
+void Node::count_lease(Use use, std::int32_t difference) {
+  leased_ += difference;
+  if (use == Use::write) leased_to_write_ += difference;
+  if (use == Use::read_large) leased_to_read_large_ += difference;
+}
+
 bool Node::take_place(Use use, Fault& fault, std::unique_ptr<Connection>& idle) {
-  std::lock_guard lock(mutex_);
   if (state_ == State::down) {
-    fault = {StoreStatus::unavailable, fault_.error_number, fault_.detail};
+    fault = why_down();
     return false;
   }
   if (!is_free(use)) return false;
@@ -133,8 +180,7 @@ bool Node::take_place(Use use, Fault& fault, std::unique_ptr<Connection>& idle) 
 }
 
 void Node::occupy_place(Use use, std::unique_ptr<Connection>& idle) {
-  ++leased_;
-  if (use == Use::write) ++leased_to_write_;
+  count_lease(use, 1);
   if (idle_.empty()) return;
   idle = std::move(idle_.back());
   idle_.pop_back();
@@ -152,12 +198,11 @@ void Node::take_back(Use use, std::unique_ptr<Connection> connection) {
   if (connection) connection->set_used();
   {
     std::lock_guard lock(mutex_);
-    --leased_;
-    if (use == Use::write) --leased_to_write_;
+    count_lease(use, -1);
     // Of a server that went away meanwhile, what still works is not to be trusted.
     if (connection && state_ == State::up) idle_.push_back(std::move(connection));
+    serve_waiting();
   }
-  changed_.notify_all();
 }
 
 std::unique_ptr<Connection> Node::connect(Clock::time_point deadline, const std::stop_token& cancel,
@@ -178,7 +223,6 @@ void Node::came_up(const Dialed& dialed) {
     if (was_up) return;
     fault_ = {};
   }
-  changed_.notify_all();
   logger()->info("redis store {}: connected", endpoint_.text());
   on_change_();
 }
@@ -202,8 +246,8 @@ void Node::suspect(const Fault& fault) {
     memory_.reset();
     closed.swap(idle_);
     next_tend_ = Clock::now();
+    for (Waiter* waiter : waiting_) waiter->changed.notify_one();
   }
-  changed_.notify_all();
   throttle_.log(spdlog::level::warn, "redis store {}: {}; tried again in the background",
                 endpoint_.text(), fault.detail);
   on_change_();
@@ -279,6 +323,7 @@ void Node::add_spares(const std::stop_token& cancel) {
     if (!spare) return;
     std::lock_guard lock(mutex_);
     idle_.insert(idle_.begin(), std::move(spare));
+    serve_waiting();
   }
 }
 

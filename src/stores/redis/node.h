@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <functional>
 #include <limits>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -21,7 +22,11 @@ namespace vitrove::redis {
 // Connections that one batch uses at a time.
 constexpr std::size_t most_lines = 4;
 
-enum class Use : std::uint8_t { read, write };
+// Large values (get_plan.h) that come over at a time. A server's core has the parts of so many in
+// its cache; of fifty it writes each part twice to memory, and gives half as many bytes a second.
+constexpr std::uint32_t most_large_reads = 8;
+
+enum class Use : std::uint8_t { read, read_large, write };
 
 class Node {
  public:
@@ -87,10 +92,27 @@ class Node {
   std::optional<ServerMemory> memory() const;
 
  private:
+  // Its owner's, on his stack.
+  struct Waiter {
+    const Use use;
+    bool has_place = false;
+    std::unique_ptr<Connection> idle;  // that comes with the place, if there is one
+    std::condition_variable_any changed;
+  };
+
+  // A place is the right to have a connection.
+  bool wait_for_place(Use use, const StoreContext& context, Fault& fault,
+                      std::unique_ptr<Connection>& idle);
+  Lease lease_at_place(Use use, std::unique_ptr<Connection> connection, const StoreContext& context,
+                       Fault& fault);
+  // Under the lock:
   bool is_free(Use use) const;
-  bool wait_for_place(Use use, const StoreContext& context, Fault& fault);
+  void count_lease(Use use, std::int32_t difference);
   bool take_place(Use use, Fault& fault, std::unique_ptr<Connection>& idle);
   void occupy_place(Use use, std::unique_ptr<Connection>& idle);
+  void serve_waiting();
+  Fault why_down() const;
+
   bool make_do();
   void add_spares(const std::stop_token& cancel);
   bool has_room_for_spare() const;
@@ -115,13 +137,14 @@ class Node {
   LogThrottle throttle_{std::chrono::minutes(1)};
 
   mutable std::mutex mutex_;
-  std::condition_variable_any changed_;
+  std::list<Waiter*> waiting_;  // who came first is first
   State state_ = State::unknown;
   Fault fault_;
   std::optional<ServerMemory> memory_;
   std::vector<std::unique_ptr<Connection>> idle_;  // used last at the end
   std::uint32_t leased_ = 0;
   std::uint32_t leased_to_write_ = 0;
+  std::uint32_t leased_to_read_large_ = 0;
   bool wants_spares_ = false;
   Clock::time_point next_dial_ = Clock::time_point::min();  // while there are others
   Clock::time_point next_tend_ = Clock::time_point::min();

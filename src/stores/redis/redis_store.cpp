@@ -109,7 +109,7 @@ std::vector<StoreResult> RedisStore::batch_get_into_multi_buffers(
   for (std::size_t i = 0; i < keys.size(); ++i) {
     if (total_bytes(buffers[i]) > 0) plan.add(i, get_key(keys[i]), buffers[i]);
   }
-  client_.run(plan.commands(), Use::read, context);
+  client_.run(plan.commands(), plan.has_large() ? Use::read_large : Use::read, context);
   plan.settle(results);
   return results;
 }

@@ -1,7 +1,11 @@
 // A batch of small values comes over several connections, which a server gives more of its time
 // than one; what is large, and what is single, does not.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -14,6 +18,7 @@ namespace vitrove::testing {
 namespace {
 
 constexpr std::size_t kib = 1024;
+constexpr std::size_t most_for_large = 8;
 
 struct Values {
   std::vector<EmbeddingKey> keys;
@@ -40,6 +45,27 @@ void compare(EmbeddingStore& store, const Values& values) {
     EXPECT_EQ(to_string(result.status), "ok");
   }
   EXPECT_EQ(back, values.bytes);
+}
+
+// How often each of so many callers, who ask at the same time, had the values.
+std::vector<int> counts_of_callers(EmbeddingStore& store, const Values& values, std::size_t callers,
+                                   std::chrono::milliseconds time) {
+  std::vector<int> counts(callers);
+  std::atomic<std::size_t> waiting = callers;
+  std::vector<std::jthread> threads;
+  for (int& count : counts) {
+    threads.emplace_back([&] {
+      waiting.fetch_sub(1);
+      while (waiting.load() > 0) std::this_thread::yield();
+      const auto end = std::chrono::steady_clock::now() + time;
+      while (std::chrono::steady_clock::now() < end) {
+        compare(store, values);
+        ++count;
+      }
+    });
+  }
+  threads.clear();
+  return counts;
 }
 
 class RedisLines : public ::testing::Test {
@@ -106,6 +132,31 @@ TEST_F(RedisLines, AreOneWhereMoreIsNotWorthIt) {
   compare(*store, few);
   compare(*store, large);
   EXPECT_EQ(lines(), 1 + 2 * 4);
+}
+
+TEST_F(RedisLines, AreManyForManyCallersOfSmallValues) {
+  const auto store = open(64);
+  const Values small = put_values(*store, 0, 1, 256 * kib);
+  EXPECT_TRUE(eventually([&] {
+    counts_of_callers(*store, small, 24, std::chrono::milliseconds(50));
+    return lines() > most_for_large;
+  }));
+}
+
+TEST_F(RedisLines, AreEightForManyCallersOfLargeValues) {
+  const auto store = open(64);
+  const Values large = put_values(*store, 0, 1, 2048 * kib);
+  counts_of_callers(*store, large, 24, std::chrono::milliseconds(300));
+  EXPECT_LE(lines(), most_for_large);
+}
+
+// Who comes back at once does not take the connection that another waits for.
+TEST_F(RedisLines, GoToThoseWhoHaveWaitedLongest) {
+  const auto store = open(2);
+  const Values small = put_values(*store, 0, 1, kib);
+  const auto counts = counts_of_callers(*store, small, 8, std::chrono::milliseconds(400));
+  const auto [least, most] = std::ranges::minmax(counts);
+  EXPECT_GE(least * 2, most);
 }
 
 // What a further connection was given is asked for again when that one breaks.
