@@ -397,6 +397,8 @@ class EmbeddingCacheController {
   // /embeddings/{key}) is never counted. `view`: of this controller, not released.
   EmbeddingView peek(const EmbeddingKey& key);
   void count_hit(const EmbeddingView& view);
+  // The same for all keys of a request, as try_get() of many keys.
+  void peek(std::span<const EmbeddingKey> keys, std::span<EmbeddingView> views);
 
   // For GET /embeddings/{key}: pool, then stores; never creates a fill for encoders, nor waits for
   // one. Nothing about the value is known but its key and, when given, the tenant it must belong

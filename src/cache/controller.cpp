@@ -71,6 +71,21 @@ Impl::~Impl() {
 
 EntryPin Impl::find_ready(const EmbeddingKey& key) { return core->table().find_surely(key); }
 
+template <typename OnFound>
+void Impl::view_each(std::span<const EmbeddingKey> keys, std::span<EmbeddingView> views,
+                     OnFound on_found) {
+  if (keys.size() != views.size()) {
+    throw Error(ErrorCode::invalid_argument, "there have to be as many views as keys");
+  }
+  core->table().find_each(
+      keys.size(), [&](std::size_t i) -> const EmbeddingKey& { return keys[i]; },
+      [&](std::size_t i, EntryPin entry) {
+        if (!entry) entry = core->table().find_again(keys[i]);
+        if (entry) on_found(*entry);
+        ControllerAccess::view_into(views[i], std::move(entry));
+      });
+}
+
 // May miss an entry that is there; claim() looks again.
 std::vector<EntryPin> Impl::glance(std::span<const ValueExpectation> items) {
   std::vector<EntryPin> ready(items.size());
@@ -208,21 +223,17 @@ EmbeddingView EmbeddingCacheController::try_get(const EmbeddingKey& key) {
 
 void EmbeddingCacheController::try_get(std::span<const EmbeddingKey> keys,
                                        std::span<EmbeddingView> views) {
-  if (keys.size() != views.size()) {
-    throw Error(ErrorCode::invalid_argument, "try_get() needs as many views as keys");
-  }
   HitTally tally(impl_->core->lookups(), LookupResult::local);
-  impl_->core->table().find_each(
-      keys.size(), [&](std::size_t i) -> const EmbeddingKey& { return keys[i]; },
-      [&](std::size_t i, EntryPin entry) {
-        if (!entry) entry = impl_->core->table().find_again(keys[i]);
-        if (entry) impl_->count_hit(*entry, tally);
-        ControllerAccess::view_into(views[i], std::move(entry));
-      });
+  impl_->view_each(keys, views, [&](Entry& entry) { impl_->count_hit(entry, tally); });
 }
 
 EmbeddingView EmbeddingCacheController::peek(const EmbeddingKey& key) {
   return ControllerAccess::view(impl_->find_ready(key));
+}
+
+void EmbeddingCacheController::peek(std::span<const EmbeddingKey> keys,
+                                    std::span<EmbeddingView> views) {
+  impl_->view_each(keys, views, [](const Entry&) {});
 }
 
 void EmbeddingCacheController::count_hit(const EmbeddingView& view) {

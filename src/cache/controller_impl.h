@@ -25,6 +25,10 @@ struct EmbeddingCacheController::Impl {
   std::vector<Acquired> acquire(std::span<const ValueExpectation> items,
                                 const RequestContext& context);
   EntryPin find_ready(const EmbeddingKey& key);
+  // Of each key the view of what is certainly there or not; `on_found` is told of the entries.
+  template <typename OnFound>
+  void view_each(std::span<const EmbeddingKey> keys, std::span<EmbeddingView> views,
+                 OnFound on_found);
   std::vector<Acquired> hits_of(std::vector<EntryPin> ready);
   // In these an entry that is not what the item expects is taken away.
   std::vector<EntryPin> glance(std::span<const ValueExpectation> items);

@@ -19,14 +19,7 @@ class ControllerSource final : public RankSource {
 
   std::vector<Found> look_up(std::span<const ValueExpectation> items,
                              const RequestContext& context) override {
-    std::vector<Found> found(items.size());
-    for (std::size_t i = 0; i < items.size(); ++i) {
-      auto view = controller_.peek(items[i].key);
-      // What does not fit is left to acquire(), which takes it away.
-      if (!view || !fits(view, items[i])) continue;
-      controller_.count_hit(view);
-      found[i] = {true, std::move(view)};
-    }
+    std::vector<Found> found = found_in_pool(items);
     if (stores_.empty()) {
       for (auto& item : found) item.found = true;
     }
@@ -57,6 +50,22 @@ class ControllerSource final : public RankSource {
   }
 
  private:
+  std::vector<Found> found_in_pool(std::span<const ValueExpectation> items) {
+    std::vector<EmbeddingKey> keys;
+    keys.reserve(items.size());
+    for (const ValueExpectation& item : items) keys.push_back(item.key);
+    std::vector<EmbeddingView> views(items.size());
+    controller_.peek(keys, views);
+    std::vector<Found> found(items.size());
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      // What does not fit is left to acquire(), which takes it away.
+      if (!views[i] || !fits(views[i], items[i])) continue;
+      controller_.count_hit(views[i]);
+      found[i] = {true, std::move(views[i])};
+    }
+    return found;
+  }
+
   static EmbeddingView joined(JoinTicket& join, const RequestContext& context) {
     try {
       auto end = join.wait(context);

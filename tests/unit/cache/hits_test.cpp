@@ -113,6 +113,33 @@ TEST(Hits, TheKeysOfARequestAreLookedUpTogether) {
   controller.check_invariants();
 }
 
+TEST(Hits, PeeksOfARequestAreAsThoseOfItsKeys) {
+  EmbeddingCacheController controller(small_pool(128));
+  std::vector<EmbeddingKey> keys;
+  for (int i = 0; i < 40; ++i) {
+    keys.push_back(picture(i).key());
+    if (i % 3 != 0) serve_one(controller, picture(i));
+  }
+  keys.insert(keys.end(), {keys[7], keys[7], keys[0], keys[0]});
+  const std::uint64_t before = lookups(controller).local;
+  std::vector<EmbeddingView> views(keys.size());
+  controller.peek(keys, views);
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const EmbeddingView alone = controller.peek(keys[i]);
+    ASSERT_EQ(static_cast<bool>(views[i]), static_cast<bool>(alone)) << i;
+    if (!alone) continue;
+    EXPECT_EQ(views[i].runs().front().data(), alone.runs().front().data()) << i;
+  }
+  EXPECT_EQ(lookups(controller).local, before) << "nothing is counted";
+  EXPECT_TRUE(controller.inspect(10).most_valued.empty());
+  EXPECT_EQ(controller.stats().bytes_pinned, controller.stats().bytes_used);
+  controller.peek({}, {});
+  EXPECT_THROW(controller.peek(keys, std::span(views).first(3)), Error);
+  views.clear();
+  EXPECT_EQ(controller.stats().bytes_pinned, 0U);
+  controller.check_invariants();
+}
+
 TEST(Hits, TheKeysOfARequestAreLookedUpTogetherWhileOthersEvict) {
   auto options = small_pool(24);
   options.pool.poison_on_free = true;
