@@ -163,8 +163,7 @@ bool Tier::is_fault(std::span<const StoreResult> results) {
 }
 
 bool Tier::is_of_its_key(const StoreResult& result) {
-  const int error = result.error_number;
-  return result.is_fault() && (error == EMEDIUMTYPE || error == EISDIR || error == ELOOP);
+  return result.is_fault() && result.error_number == EMEDIUMTYPE;
 }
 
 void Tier::mark_bad(const EmbeddingKey& key, Bad how) {

@@ -69,7 +69,8 @@ class Tier {
   void report(Direction direction, bool fault);
   // A call is a fault of the store when no key got a proper answer.
   static bool is_fault(std::span<const StoreResult> results);
-  // Something else stands where the value should: nothing is wrong with the store.
+  // Something else stands where the value should: nothing is wrong with the store. (A file store
+  // answers `conflict` then; its EISDIR and ELOOP are of its own directories.)
   static bool is_of_its_key(const StoreResult& result);
 
   // The next put of a bad key replaces what is there. A value that was not believed is not asked

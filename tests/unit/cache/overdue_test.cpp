@@ -1,6 +1,10 @@
 // Stores that hang (field cases B33, B50, B78): bounded by the budget, never a thread of a request.
+#include <filesystem>
+
 #include "cache/controller_impl.h"
+#include "contract/temporary_directory.h"
 #include "support.h"
+#include "vitrove/file_store.h"
 
 namespace vitrove::testing {
 namespace {
@@ -224,6 +228,42 @@ TEST_F(Overdue, WhatIsInTheWayOfSingleKeysNeverOpensTheBreaker) {
   EXPECT_FALSE(stats.stores[0].put_breaker_open);
   EXPECT_EQ(stats.stores[0].put.faults, 10U);
   EXPECT_EQ(serve_one(controller, picture(100)).source, Source::store);
+}
+
+// A file store whose directory is a loop of links, or whose own files are something else.
+TEST_F(Overdue, ADirectoryThatCannotBeUsedOpensTheBreaker) {
+  for (const int error : {ELOOP, EISDIR, ENOTDIR}) {
+    store_->heal();
+    auto options = impatient();
+    options.store_timeout = patience;
+    options.breaker_pause = 1h;
+    EmbeddingCacheController controller(options, {store_});
+    for (const StoreOp op : {StoreOp::exist, StoreOp::put}) {
+      store_->add({.op = op, .status = StoreStatus::io_error, .error_number = error});
+    }
+    for (int i = 0; i < 10; ++i) {
+      serve_one(controller, picture(i));
+      settle(controller);
+    }
+    EXPECT_TRUE(controller.stats().stores[0].breaker_open) << error;
+    EXPECT_TRUE(controller.stats().stores[0].put_breaker_open) << error;
+  }
+}
+
+TEST_F(Overdue, ALoopOfLinksInTheFileStoresPlaceOpensTheBreaker) {
+  const TemporaryDirectory directory;
+  const auto loop = directory.path() / "store";
+  std::filesystem::create_symlink(loop, loop);
+  auto options = impatient();
+  options.store_timeout = patience;
+  options.breaker_pause = 1h;
+  EmbeddingCacheController controller(options, {std::shared_ptr(make_file_store({.root = loop}))});
+  for (int i = 0; i < 10; ++i) {
+    serve_one(controller, picture(i));
+    settle(controller);
+  }
+  EXPECT_TRUE(controller.stats().stores[0].breaker_open);
+  EXPECT_TRUE(controller.stats().stores[0].put_breaker_open);
 }
 
 TEST_F(Overdue, AFullDiskDoesNotKeepAnybodyFromReadingIt) {
