@@ -45,7 +45,7 @@ struct Client::Batch {
   Fleet::NodePtr node;
   std::vector<Job> jobs;
   Node::Lease lease;
-  bool was_used = false;    // the connection, by an earlier call
+  bool has_waited = false;  // the connection, for this call
   bool progressed = false;  // at least one command was answered
 };
 
@@ -164,8 +164,8 @@ void Client::take_batch(std::vector<Job>& jobs, Node::Lease lease, const Fault& 
                         std::vector<Batch>& batches) {
   if (lease) {
     Fleet::NodePtr node = jobs.front().node;
-    const bool was_used = lease.connection().was_used();
-    batches.push_back({std::move(node), std::exchange(jobs, {}), std::move(lease), was_used});
+    const bool has_waited = lease.connection().has_waited();
+    batches.push_back({std::move(node), std::exchange(jobs, {}), std::move(lease), has_waited});
   } else if (fault) {
     for (Job& job : std::exchange(jobs, {})) job.command->fault = fault;
     fleet_.learn_anew();
@@ -197,7 +197,7 @@ bool Client::goes_on(Job& job, const Batch& batch, bool follows) {
   // A connection that waited for use may have been closed meanwhile; others were closed because of
   // a command before this one. Each time one more is answered, or the connection is a new one.
   if (command.fault.status != StoreStatus::unavailable || !command.repeatable) return false;
-  const bool is_worth_it = batch.was_used || batch.progressed;
+  const bool is_worth_it = batch.has_waited || batch.progressed;
   if (!is_worth_it || job.sent >= max_sends) return false;
   forget_answer(command);
   return true;

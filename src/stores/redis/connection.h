@@ -50,13 +50,14 @@ class Connection {
     return stream_->read({&room, 1}).kind == IoResult::Kind::wants_read;
   }
 
-  bool was_used() const { return was_used_; }
-  void set_used() { was_used_ = true; }
+  // It waited for use: the server may have closed it, and nobody has heard of that yet.
+  bool has_waited() const { return has_waited_; }
+  void set_waiting() { has_waited_ = true; }
 
  private:
   std::unique_ptr<Stream> stream_;
   ReadBuffer buffer_;
-  bool was_used_ = false;  // by a call before this one
+  bool has_waited_ = false;
 };
 
 }  // namespace vitrove::redis

@@ -195,7 +195,7 @@ std::unique_ptr<Connection> Node::next_idle() {
 }
 
 void Node::take_back(Use use, std::unique_ptr<Connection> connection) {
-  if (connection) connection->set_used();
+  if (connection) connection->set_waiting();
   {
     std::lock_guard lock(mutex_);
     count_lease(use, -1);
@@ -321,6 +321,7 @@ void Node::add_spares(const std::stop_token& cancel) {
     Fault fault;
     auto spare = connect(Clock::now() + settings_->options.connect_timeout, cancel, fault);
     if (!spare) return;
+    spare->set_waiting();
     std::lock_guard lock(mutex_);
     idle_.insert(idle_.begin(), std::move(spare));
     serve_waiting();

@@ -1,170 +1,24 @@
 // A "Redis" that says what it likes: nothing it says makes a value out of what is none, takes our
 // memory, or reaches the next command (field cases B56, B86).
 #include <atomic>
-#include <functional>
-#include <mutex>
-#include <thread>
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/socket.h>
 
-#include "base/unique_fd.h"
 #include "contract/recording_observer.h"
 #include "contract/test_values.h"
 #include "redis_server.h"
+#include "scripted_redis.h"
 
 namespace vitrove::testing {
 namespace {
 
 using std::chrono::milliseconds;
-using Words = std::vector<std::string>;
-
-// Answers each command with the bytes that `script` makes of it; nothing hangs up. What belongs to
-// the greeting is answered as a server would.
-class ScriptedServer {
- public:
-  using Script = std::function<std::optional<std::string>(const Words&)>;
-
-  explicit ScriptedServer(Script script, std::size_t step = 1 << 20)
-      : script_(std::move(script)), step_(step) {
-    listener_.reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    auto* const any = reinterpret_cast<sockaddr*>(&address);
-    if (::bind(listener_.get(), any, size) != 0 || ::listen(listener_.get(), 64) != 0 ||
-        ::getsockname(listener_.get(), any, &size) != 0) {
-      throw std::runtime_error("cannot listen");
-    }
-    port_ = ntohs(address.sin_port);
-    acceptor_ = std::jthread([this](const std::stop_token& stop) { accept_all(stop); });
-  }
-  ~ScriptedServer() {
-    acceptor_.request_stop();
-    acceptor_.join();
-    talks_.clear();
-  }
-
-  // A SET is refused as soon as its first bytes are there; what follows on that connection is not
-  // understood, and not even read before read_on().
-  void refuse_puts_early() { is_hasty_ = true; }
-  void read_on() { reads_on_ = true; }
-  bool has_ended() const { return has_ended_; }
-  std::string unread_end() {
-    std::lock_guard lock(mutex_);
-    return unread_end_;
-  }
-
-  RedisStoreOptions options() const {
-    RedisStoreOptions options;
-    options.servers = {{"127.0.0.1", port_}};
-    options.timeout = std::chrono::seconds(20);
-    options.connect_timeout = std::chrono::seconds(20);
-    return options;
-  }
-
- private:
-  void accept_all(const std::stop_token& stop) {
-    while (!stop.stop_requested()) {
-      if (!is_readable(listener_.get())) continue;
-      const int socket = ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC);
-      if (socket < 0) continue;
-      talks_.emplace_back([this, socket](const std::stop_token& end) { talk(socket, end); });
-    }
-  }
-
-  static bool is_readable(int socket) {
-    pollfd awaited{socket, POLLIN, 0};
-    return ::poll(&awaited, 1, 20) > 0;
-  }
-
-  void talk(int raw, const std::stop_token& end) {
-    const UniqueFd socket(raw);
-    redis::ReplyBuilder builder;  // commands are arrays of strings, too
-    std::string held;
-    while (!end.stop_requested()) {
-      if (!is_readable(socket.get())) continue;
-      std::array<char, 65536> buffer;
-      const ssize_t count = ::recv(socket.get(), buffer.data(), buffer.size(), 0);
-      if (count <= 0) return;
-      held.append(buffer.data(), static_cast<std::size_t>(count));
-      if (is_hasty_ && held.find("\r\nSET\r\n") != held.npos) {
-        say(socket.get(), "-ERR no\r\n");
-        keep_the_end(socket.get(), end);
-        return;
-      }
-      std::string_view rest = held;
-      while (!rest.empty() && builder.feed(rest) == redis::Parsed::complete) {
-        Words words;
-        for (const redis::Reply& word : builder.take().elements) words.push_back(word.text);
-        const auto answer = answer_to(words);
-        if (!answer || !say(socket.get(), *answer)) return;
-      }
-      held = std::string(rest);
-    }
-  }
-
-  void keep_the_end(int socket, const std::stop_token& end) {
-    std::string last;
-    while (!end.stop_requested()) {
-      if (!reads_on_ || !is_readable(socket)) {
-        std::this_thread::yield();
-        continue;
-      }
-      std::array<char, 65536> buffer;
-      const ssize_t count = ::recv(socket, buffer.data(), buffer.size(), 0);
-      if (count <= 0) break;
-      last.assign(buffer.data(), static_cast<std::size_t>(count));
-      std::lock_guard lock(mutex_);
-      unread_end_ = last;
-    }
-    has_ended_ = true;
-  }
-
-  std::optional<std::string> answer_to(const Words& words) {
-    if (words[0] == "PING") return "+PONG\r\n";
-    if (words[0] == "HELLO" || words[0] == "CONFIG" || words[0] == "INFO") {
-      return "-ERR unknown command\r\n";
-    }
-    return script_(words);
-  }
-
-  bool say(int socket, std::string_view bytes) const {
-    while (!bytes.empty()) {
-      const std::size_t count = std::min(step_, bytes.size());
-      if (::send(socket, bytes.data(), count, MSG_NOSIGNAL) != static_cast<ssize_t>(count)) {
-        return false;
-      }
-      bytes.remove_prefix(count);
-    }
-    return true;
-  }
-
-  const Script script_;
-  const std::size_t step_;
-  std::atomic<bool> is_hasty_{false};
-  std::atomic<bool> reads_on_{false};
-  std::atomic<bool> has_ended_{false};
-  std::mutex mutex_;
-  std::string unread_end_;
-  UniqueFd listener_;
-  int port_ = 0;
-  std::vector<std::jthread> talks_;
-  std::jthread acceptor_;
-};
-
-std::string bulk(std::string_view bytes) {
-  return "$" + std::to_string(bytes.size()) + "\r\n" + std::string(bytes) + "\r\n";
-}
+using Words = ScriptedRedis::Words;
 
 const std::string value(1000, 'v');
 
-StoreResult get_from(ScriptedServer& server, Bytes& bytes) {
+StoreResult get_from(ScriptedRedis& server, Bytes& bytes) {
   const auto store = make_redis_store(server.options());
   StoreContext context;
   context.deadline = std::chrono::steady_clock::now() + milliseconds(300);
@@ -194,7 +48,7 @@ TEST(HostileRedis, IsNeverBelieved) {
       "$-1\r\n",                           //
   };
   for (const std::string& answer : answers) {
-    ScriptedServer server([&](const Words&) { return answer; });
+    ScriptedRedis server([&](const Words&) { return answer; });
     Bytes bytes(1000);
     EXPECT_FALSE(get_from(server, bytes).ok()) << answer.substr(0, 40);
   }
@@ -202,7 +56,7 @@ TEST(HostileRedis, IsNeverBelieved) {
 
 TEST(HostileRedis, IsUnderstoodHoweverSlowlyItSpeaks) {
   for (const std::size_t step : {1u, 3u, 500u}) {
-    ScriptedServer server([](const Words&) { return bulk(value); }, step);
+    ScriptedRedis server([](const Words&) { return bulk(value); }, step);
     const auto store = make_redis_store(server.options());
     const auto keys = key_numbers(5);
     std::vector<Bytes> bytes(5, Bytes(1000));
@@ -221,7 +75,7 @@ TEST(HostileRedis, IsUnderstoodHoweverSlowlyItSpeaks) {
 TEST(HostileRedis, CannotAnswerACommandThatWasNotAsked) {
   // Each answer comes with a second one, which would be the answer to the next command.
   const std::string wrong(1000, 'w');
-  ScriptedServer server([&](const Words&) { return bulk(value) + bulk(wrong); });
+  ScriptedRedis server([&](const Words&) { return bulk(value) + bulk(wrong); });
   const auto store = make_redis_store(server.options());
   for (int round = 0; round < 20; ++round) {
     Bytes bytes(1000);
@@ -233,7 +87,7 @@ TEST(HostileRedis, CannotAnswerACommandThatWasNotAsked) {
 }
 
 TEST(HostileRedis, GetsNoCommandInsideAValueThatItRefusedTooEarly) {
-  ScriptedServer server([](const Words&) { return ":5\r\n"; });
+  ScriptedRedis server([](const Words&) { return ":5\r\n"; });
   server.refuse_puts_early();
   const auto store = make_redis_store(server.options());
   EXPECT_FALSE(put_one(*store, key_number(1), Bytes(64u << 20)).ok());
@@ -247,7 +101,7 @@ TEST(HostileRedis, GetsNoCommandInsideAValueThatItRefusedTooEarly) {
 TEST(HostileRedis, SpoilsNoAnswerThatCameBefore) {
   // Two answers, then nonsense: the first two stand, the others are faults.
   std::atomic<int> asked{0};
-  ScriptedServer server([&](const Words&) { return asked++ < 2 ? bulk(value) : "nonsense\r\n"; });
+  ScriptedRedis server([&](const Words&) { return asked++ < 2 ? bulk(value) : "nonsense\r\n"; });
   const auto store = make_redis_store(server.options());
   const auto keys = key_numbers(4);
   std::vector<Bytes> bytes(4, Bytes(1000));
@@ -262,7 +116,7 @@ TEST(HostileRedis, SpoilsNoAnswerThatCameBefore) {
 TEST(HostileRedis, IsAskedAgainWhenItHangsUpInTheMiddleOfABatch) {
   // Every third command ends the connection; the rest is asked for on a new one.
   std::atomic<int> asked{0};
-  ScriptedServer server([&](const Words&) -> std::optional<std::string> {
+  ScriptedRedis server([&](const Words&) -> std::optional<std::string> {
     if (++asked % 3 == 0) return std::nullopt;
     return bulk(value);
   });
@@ -283,7 +137,7 @@ TEST(HostileRedis, IsAskedAgainWhenItHangsUpInTheMiddleOfABatch) {
 TEST(HostileRedis, MakesNobodyFollowRedirectsForEver) {
   std::atomic<int> asked{0};
   std::atomic<int> port{0};
-  ScriptedServer server([&](const Words& words) -> std::optional<std::string> {
+  ScriptedRedis server([&](const Words& words) -> std::optional<std::string> {
     const std::string number = std::to_string(port);
     if (words[0] != "CLUSTER") {
       ++asked;
@@ -304,7 +158,7 @@ TEST(HostileRedis, IsNotAskedForTheMapWhileAnotherServerCanBe) {
   struct Claimant {
     std::atomic<bool> is_cut_off{false};
     std::atomic<int> port{0};
-    ScriptedServer server{[this](const Words& words) -> std::optional<std::string> {
+    ScriptedRedis server{[this](const Words& words) -> std::optional<std::string> {
       if (words[0] != "CLUSTER")
         return is_cut_off ? "-CLUSTERDOWN The cluster is down\r\n" : ":5\r\n";
       return "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n" + bulk("127.0.0.1") + ":" + std::to_string(port) +
@@ -325,7 +179,7 @@ TEST(HostileRedis, IsNotAskedForTheMapWhileAnotherServerCanBe) {
 TEST(HostileRedis, CannotMakeAListEndlessForACallerWhoLeaves) {
   std::atomic<int> asked{0};
   std::stop_source leave;
-  ScriptedServer server([&](const Words& words) -> std::optional<std::string> {
+  ScriptedRedis server([&](const Words& words) -> std::optional<std::string> {
     if (words[0] != "SCAN") return ":300\r\n";
     if (++asked == 50) leave.request_stop();
     return "*2\r\n" + bulk("7") + "*2\r\n" + bulk("vitrove:" + key_number(1).text()) +
@@ -349,7 +203,7 @@ TEST(HostileRedis, CannotMakeAListEndlessForACallerWhoLeaves) {
 TEST(HostileRedis, CannotListWhatIsNoPage) {
   for (const std::string answer : {"+OK\r\n", "*0\r\n", "*2\r\n:0\r\n*0\r\n",
                                    "*2\r\n$1\r\n0\r\n:1\r\n", "-ERR no\r\n", "$-1\r\n"}) {
-    ScriptedServer server([&](const Words&) { return answer; });
+    ScriptedRedis server([&](const Words&) { return answer; });
     const auto store = make_redis_store(server.options());
     const StoreResult result = store->list({}, [](const ListedValue&) { return true; }, {});
     EXPECT_EQ(result.status, StoreStatus::io_error) << answer;
@@ -358,7 +212,7 @@ TEST(HostileRedis, CannotListWhatIsNoPage) {
 
 TEST(HostileRedis, IsReadyAgainWhenItSaysThatAValueIsThereAlready) {
   std::atomic<int> asked{0};
-  ScriptedServer server(
+  ScriptedRedis server(
       [&](const Words&) { return asked++ == 0 ? "-OOM no memory\r\n" : "$-1\r\n"; });
   const auto store = make_redis_store(server.options());
   EXPECT_EQ(put_one(*store, key_number(1), Bytes(10)).status, StoreStatus::no_space);
@@ -370,7 +224,7 @@ TEST(HostileRedis, IsReadyAgainWhenItSaysThatAValueIsThereAlready) {
 TEST(HostileRedis, GetsOddAnswersToPutsAndClaimsNotBelieved) {
   const std::vector<std::string> answers = {":1\r\n", "*0\r\n", bulk("OK"), "-ERR no\r\n"};
   for (const std::string& answer : answers) {
-    ScriptedServer server([&](const Words&) { return answer; });
+    ScriptedRedis server([&](const Words&) { return answer; });
     const auto store = make_redis_store(server.options());
     EXPECT_EQ(put_one(*store, key_number(1), Bytes(10)).status, StoreStatus::io_error);
     ClaimToken token;

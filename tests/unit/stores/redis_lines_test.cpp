@@ -12,6 +12,7 @@
 
 #include "contract/test_values.h"
 #include "redis_server.h"
+#include "scripted_redis.h"
 #include "vitrove/redis_store.h"
 
 namespace vitrove::testing {
@@ -169,6 +170,19 @@ TEST_F(RedisLines, ThatBreakLoseNothing) {
     ASSERT_TRUE(eventually([&] { return exists(store, small.keys.front()).ok(); }));
     compare(store, small);
   }
+}
+
+// Connections of the keeper's that nobody has used yet may have been cut off as well.
+TEST(RedisSpareLines, ThatBreakAtTheirFirstUseLoseNothing) {
+  ScriptedRedis server(
+      [](const ScriptedRedis::Words&) { return bulk(std::string(64 * kib, 'v')); });
+  const auto store = make_redis_store(server.options());
+  const Values values{key_numbers(16), std::vector(16, Bytes(64 * kib, std::byte{'v'}))};
+  for (int call = 0; call < 2; ++call) compare(*store, values);  // the second one wants more lines
+  // The keeper's own, that of the calls, and three spare ones, made one after the other.
+  ASSERT_TRUE(eventually([&] { return server.accepted() >= 5; }));
+  server.break_open_connections();
+  compare(*store, values);
 }
 
 TEST_F(RedisLines, TellOfEachValueWhetherItIsThere) {
