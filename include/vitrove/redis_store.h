@@ -26,7 +26,9 @@
 // busy; a batch of small values (512 KiB or more of them) comes over up to four connections, which
 // a server gives more of its time than one. A value of more than 832 KiB is read in parts (STRLEN,
 // then GETRANGE): one that is replaced meanwhile may come as a mixture of both, which the checksum
-// in its header does not fit.
+// in its header does not fit. A server that refuses these commands, by its ACL or because it (or a
+// proxy) does not know them, gives such values whole: health() says so, and five minutes later
+// parts are tried again. batch_is_exist() needs STRLEN.
 //
 // A call uses a connection by itself and leaves it only when every answer has come: a connection
 // that owes answers when a call ends is closed, so that a late reply can never answer another

@@ -167,6 +167,35 @@ def documented_rights():
 
 
 @pytest.mark.parametrize("is_cluster", [False, True], ids=["single", "cluster"])
+def test_large_values_are_hits_for_a_user_who_may_not_read_parts(start, tmp_path, is_cluster):
+    """An ACL of before they came in parts."""
+    folder = tmp_path / "redis"
+    servers = RedisCluster(folder).servers if is_cluster else [RedisServer(folder)]
+    try:
+        for redis in servers:
+            redis("ACL", "SETUSER", "vitrove", "on", ">secret", "~vitrove:*", "+@all", "-getrange")
+        scheme = "redis+cluster" if is_cluster else "redis"
+        url = f"{scheme}://vitrove:secret@127.0.0.1:{servers[0].port}"
+        a, b = (start(*PATIENT, encoder="stub:dim=1024,tokens=512,seed=1", store=url)
+                for _ in range(2))
+        pictures = [png_url(seed) for seed in range(6)]
+        a.encode_ok(pictures)
+        wait_for_puts(a)
+        for picture in pictures:
+            assert b.sources([picture]) == ["store"]
+        assert b.metrics().sum("vitrove_store_errors_total") == 0
+        store = b.stats()["stores"][0]
+        assert store["state"] == "ready"
+        wait_until(lambda: "values above 832 KiB come whole" in b.stats()["stores"][0]["detail"], 60,
+                   "the store to say so")
+        assert b.log.count("values above 832 KiB come whole") == 1
+        assert "grant STRLEN and GETRANGE" in b.log
+    finally:
+        for redis in servers:
+            redis.stop()
+
+
+@pytest.mark.parametrize("is_cluster", [False, True], ids=["single", "cluster"])
 def test_a_user_needs_the_documented_rights_and_no_others(start, tmp_path, is_cluster):
     """Whatever servers and the command line do with a store."""
     folder = tmp_path / "redis"

@@ -56,6 +56,12 @@ Fault fault_of(const Reply& error) {
   return {StoreStatus::io_error, EPROTO, printable(error.text)};
 }
 
+bool refuses_command(const Reply& reply) {
+  if (!reply.is_error()) return false;
+  const int error = fault_of(reply).error_number;
+  return error == EPERM || error == EPROTO;
+}
+
 Fault odd_answer() { return {StoreStatus::io_error, EPROTO, "an answer of another kind"}; }
 
 StoreResult result_of_error(const Reply& reply) {

@@ -12,6 +12,11 @@ namespace vitrove::redis {
 // Of an error reply to an ordinary command. The detail is the server's text, printable and short.
 Fault fault_of(const Reply& error);
 
+// Whether it says that this user may not use the command, or that the server, or a proxy before it,
+// does not know it: proxies have many words for that, so that any error without a meaning of its
+// own counts.
+bool refuses_command(const Reply& reply);
+
 // Of an answer that the command cannot have.
 Fault odd_answer();
 

@@ -20,6 +20,10 @@ StoreResult get_result(const Command& command) {
   return {size == command.target_bytes ? StoreStatus::ok : StoreStatus::size_mismatch, size};
 }
 
+bool was_refused(const Command& command) {
+  return command.answered && refuses_command(command.reply);
+}
+
 // The first `bytes` of the buffers, which are then gone from `rest`.
 std::vector<MutableBuffer> take_front(std::vector<MutableBuffer>& rest, std::uint64_t bytes) {
   std::vector<MutableBuffer> front;
@@ -47,20 +51,25 @@ StoreResult exist_result(const Command& command) {
 }
 
 void GetPlan::add(std::size_t key_index, const std::string& name, MutableBufferList buffers) {
-  const std::uint64_t bytes = total_bytes(buffers);
-  const std::size_t first = commands_.size();
-  if (bytes > largest_whole_value) {
-    has_large_ = true;
+  Get& get = gets_.emplace_back();
+  get.key_index = key_index;
+  get.first = commands_.size();
+  get.bytes = total_bytes(buffers);
+  const bool is_large = get.bytes > largest_whole_value;
+  has_large_ = has_large_ || is_large;
+  if (is_large && large_ == Large::in_parts) {
+    get.name = name;
+    get.buffers = buffers;
     add_parts(key_index, name, buffers);
   } else {
     Command& command = commands_.emplace_back();
     command.head = encode_command({"GET", name});
     command.target = buffers;
-    command.target_bytes = bytes;
+    command.target_bytes = get.bytes;
     command.key_index = key_index;
     command.slot = hash_slot(name);
   }
-  gets_.push_back({key_index, first, commands_.size() - first, bytes});
+  get.count = commands_.size() - get.first;
 }
 
 void GetPlan::add_parts(std::size_t key_index, const std::string& name, MutableBufferList buffers) {
@@ -88,12 +97,12 @@ void GetPlan::add_parts(std::size_t key_index, const std::string& name, MutableB
 void GetPlan::settle(std::span<StoreResult> results) const {
   for (const Get& get : gets_) {
     results[get.key_index] =
-        get.count == 1 ? get_result(commands_[get.first]) : result_of_parts(get);
+        get.is_in_parts() ? result_of_parts(get) : get_result(commands_[get.first]);
   }
 }
 
 StoreResult GetPlan::result_of_parts(const Get& get) const {
-  const auto commands = std::span(commands_).subspan(get.first, get.count);
+  const auto commands = commands_of(get);
   const StoreResult size = exist_result(commands.front());
   if (!size.ok()) return size;
   if (size.size != get.bytes) return {StoreStatus::size_mismatch, size.size};
@@ -105,5 +114,31 @@ StoreResult GetPlan::result_of_parts(const Get& get) const {
   }
   return size;
 }
+
+bool GetPlan::has_read_parts() const {
+  return std::ranges::any_of(gets_, [&](const Get& get) {
+    return get.is_in_parts() && commands_of(get).back().reply.type == ReplyType::bulk;
+  });
+}
+
+Fault GetPlan::why_parts_are_refused() const {
+  for (const Get& get : gets_) {
+    const auto commands = commands_of(get);
+    const auto refused = std::ranges::find_if(commands, was_refused);
+    if (get.is_in_parts() && refused != commands.end()) return fault_of(refused->reply);
+  }
+  return {};
+}
+
+GetPlan GetPlan::refused_as_whole() const {
+  GetPlan whole(Large::whole);
+  for (const Get& get : gets_) {
+    const bool is_refused = get.is_in_parts() && std::ranges::any_of(commands_of(get), was_refused);
+    if (is_refused) whole.add(get.key_index, get.name, get.buffers);
+  }
+  return whole;
+}
+
+bool GetPlan::is_refused() const { return std::ranges::all_of(commands_, was_refused); }
 
 }  // namespace vitrove::redis

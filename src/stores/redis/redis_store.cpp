@@ -10,6 +10,7 @@
 #include "stores/redis/get_plan.h"
 #include "stores/redis/hash_slot.h"
 #include "stores/redis/lister.h"
+#include "stores/redis/parts_refusal.h"
 #include "stores/redis/redis_options.h"
 #include "stores/redis/refusals.h"
 #include "vitrove/error.h"
@@ -46,6 +47,8 @@ class RedisStore final : public EmbeddingStore {
       health.state = StoreState::degraded;
       health.detail = refusal;
     }
+    // Nothing is wrong then: it only costs more.
+    if (health.detail.empty()) health.detail = parts_refusal_.detail();
     return health;
   }
 
@@ -86,6 +89,8 @@ class RedisStore final : public EmbeddingStore {
   const std::string& prefix() const { return settings_->options.prefix; }
   std::string claim_name(const EmbeddingKey& key) const { return prefix() + "claim:" + key.text(); }
 
+  void get_whole(const GetPlan& refused, const Fault& why, std::span<StoreResult> results,
+                 const StoreContext& context);
   Command put_command(const EmbeddingKey& key, ConstBufferList buffers, std::uint64_t size,
                       PutMode mode) const;
   StoreResult put_result(const Command& command, std::uint64_t size, PutMode mode);
@@ -97,6 +102,7 @@ class RedisStore final : public EmbeddingStore {
   const std::shared_ptr<const Settings> settings_;
   Client client_;
   Refusals refusals_;
+  PartsRefusal parts_refusal_;
 };
 
 std::vector<StoreResult> RedisStore::batch_get_into_multi_buffers(
@@ -105,13 +111,27 @@ std::vector<StoreResult> RedisStore::batch_get_into_multi_buffers(
   if (keys.size() != buffers.size()) return same_for_all(keys.size(), StoreStatus::invalid);
   if (const auto reason = stop_reason(context)) return same_for_all(keys.size(), *reason);
   std::vector<StoreResult> results(keys.size(), {StoreStatus::invalid});
-  GetPlan plan;
+  GetPlan plan(parts_refusal_.holds() ? GetPlan::Large::whole : GetPlan::Large::in_parts);
   for (std::size_t i = 0; i < keys.size(); ++i) {
     if (total_bytes(buffers[i]) > 0) plan.add(i, get_key(keys[i]), buffers[i]);
   }
   client_.run(plan.commands(), plan.has_large() ? Use::read_large : Use::read, context);
   plan.settle(results);
+  if (const Fault why = plan.why_parts_are_refused()) {
+    get_whole(plan, why, results, context);
+  } else if (plan.has_read_parts()) {
+    parts_refusal_.came();
+  }
   return results;
+}
+
+void RedisStore::get_whole(const GetPlan& refused, const Fault& why, std::span<StoreResult> results,
+                           const StoreContext& context) {
+  GetPlan whole = refused.refused_as_whole();
+  client_.run(whole.commands(), Use::read_large, context);
+  whole.settle(results);
+  // Who may not GET either lacks more than parts, and they have their chance when he gets it.
+  if (!whole.is_refused()) parts_refusal_.refused(why);
 }
 
 Command RedisStore::put_command(const EmbeddingKey& key, ConstBufferList buffers,

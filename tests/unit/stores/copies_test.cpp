@@ -58,6 +58,13 @@ TEST(Copies, NoneToRedisAndNextToNoneFromIt) {
   EXPECT_LE(straight.get, value_bytes);
 }
 
+TEST(Copies, NextToNoneFromARedisThatRefusesParts) {
+  const RedisServer server({"--rename-command", "GETRANGE", ""});
+  const Straight straight = measure(*make_redis_store(server.options()));
+  EXPECT_GE(straight.get, value_bytes - 128);
+  EXPECT_LE(straight.get, value_bytes);
+}
+
 // OpenSSL itself makes one: what it encrypts from the runs, and decrypts into them.
 TEST(Copies, NoneOfOursToAndFromRedisOverTls) {
   const TestCertificates certificates;

@@ -130,7 +130,7 @@ class PlannedParts : public ::testing::Test {
 
   Bytes bytes_ = Bytes(large);
   const MutableBuffer buffer_{bytes_};
-  redis::GetPlan plan_;
+  redis::GetPlan plan_{redis::GetPlan::Large::in_parts};
 };
 
 TEST_F(PlannedParts, AreTheValueWhenAllAreThere) {
