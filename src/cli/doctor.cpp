@@ -49,14 +49,17 @@ struct Finding {
 
 using Findings = std::vector<Finding>;
 
+constexpr std::uint32_t small_rows = 1;
+constexpr std::uint32_t large_rows = 1000;  // of 1 KiB: Redis gives such values in another way
+
 // A value that nobody else can have: its key is random per run.
-std::vector<std::byte> probe_value(const EmbeddingKey& key) {
-  const std::vector<std::byte> rows(256 * sizeof(float), std::byte{0});
+std::vector<std::byte> probe_value(const EmbeddingKey& key, std::uint32_t row_count) {
+  const std::vector<std::byte> rows(row_count * 256 * sizeof(float), std::byte{0});
   PayloadChecksum checksum;
   checksum.update(rows);
   ValueHeader header;
   header.key = key;
-  header.rows = 1;
+  header.rows = row_count;
   header.dim = 256;
   header.payload_checksum = checksum.finish();
   const HeaderBytes head = encode_header(header);
@@ -75,9 +78,9 @@ std::string said(const std::string& what, const StoreResult& result) {
 }
 
 // Put, get, compare, remove. Empty when all went well.
-std::string round_trip(EmbeddingStore& store) {
+std::string round_trip(EmbeddingStore& store, std::uint32_t rows) {
   const EmbeddingKey key = probe_key();
-  const std::vector<std::byte> value = probe_value(key);
+  const std::vector<std::byte> value = probe_value(key, rows);
   StoreContext context;
   context.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   const ConstBuffer out(value);
@@ -95,6 +98,17 @@ std::string round_trip(EmbeddingStore& store) {
   if (back != value) return "what was read back differs from what was put";
   if (!removed.ok()) return said("what was put could not be removed", removed);
   return {};
+}
+
+// A large value also, where a network is in between and it need not stay.
+std::string round_trips(EmbeddingStore& store) {
+  const std::string trouble = round_trip(store, small_rows);
+  const StoreCapabilities can = store.capabilities();
+  const bool tries_large =
+      !can.is_local && can.can_remove && can.max_value_bytes >= std::uint64_t{1} << 20;
+  if (!trouble.empty() || !tries_large) return trouble;
+  const std::string large = round_trip(store, large_rows);
+  return large.empty() ? large : "with a value of 1 MB, " + large;
 }
 
 void add(Finding& finding, const Remarks& remarks) {
@@ -143,7 +157,7 @@ Finding check_store(const std::string& what, const std::string& url) {
     if (!file || error.code() != ErrorCode::unavailable) throw;
     return check_new_place(what, *file, url.empty());
   }
-  const std::string trouble = round_trip(*store);
+  const std::string trouble = round_trips(*store);
   const Remarks claims = trouble.empty() ? claims_of(*store) : Remarks();
   const StoreHealth health = store->health();
   if (!trouble.empty()) {

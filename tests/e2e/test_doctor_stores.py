@@ -48,6 +48,8 @@ def redis_kinds(tmp_path_factory):
     kinds["locked"]("ACL", "SETUSER", "no-claims", "on", ">secret2", "~vitrove:vt1*", "+@all")
     kinds["locked"]("ACL", "SETUSER", "no-eval", "on", ">secret2", "~vitrove:*",
                     "+@all", "-eval")
+    kinds["locked"]("ACL", "SETUSER", "no-parts", "on", ">secret2", "~vitrove:*",
+                    "+@all", "-getrange")
     kinds["replica"] = RedisServer(folder / "replica", "--replicaof",
                                    f"127.0.0.1 {kinds['open'].port}")
     yield kinds
@@ -81,6 +83,10 @@ REDIS = {
                      ["put, get and remove work", "a claim could not be renewed (denied",
                       "a claim could not be released (denied",
                       "docs/stores.md lists the commands"]),
+    "may_not_read_parts": (lambda k: local(k["locked"].port, login="no-parts:secret2@"), "good",
+                           ["put, get and remove work; claims work",
+                            "values above 832 KiB come whole", "NOPERM", "'getrange'",
+                            "grant STRLEN and GETRANGE"]),
     "tls_to_plain": (lambda k: local(k["open"].port, "rediss"), "bad",
                      ["TLS", "is it redis:// there?"]),
     "plain_to_tls": (lambda k: local(k["tls"].tls_port), "bad", ["is it rediss:// there?"]),
