@@ -102,13 +102,13 @@ std::string round_trip(EmbeddingStore& store, std::uint32_t rows) {
 
 // A large value also, where a network is in between and it need not stay.
 std::string round_trips(EmbeddingStore& store) {
-  const std::string trouble = round_trip(store, small_rows);
+  std::string trouble = round_trip(store, small_rows);
   const StoreCapabilities can = store.capabilities();
   const bool tries_large =
       !can.is_local && can.can_remove && can.max_value_bytes >= std::uint64_t{1} << 20;
   if (!trouble.empty() || !tries_large) return trouble;
-  const std::string large = round_trip(store, large_rows);
-  return large.empty() ? large : "with a value of 1 MB, " + large;
+  trouble = round_trip(store, large_rows);
+  return trouble.empty() ? trouble : "with a value of 1 MB, " + trouble;
 }
 
 void add(Finding& finding, const Remarks& remarks) {
