@@ -22,7 +22,7 @@ namespace {
 StoreResult remove_result(const Command& command) {
   if (!command.answered) return command.fault.result();
   const Reply& reply = command.reply;
-  if (reply.type != ReplyType::integer) return result_of_error(reply);
+  if (reply.type != ReplyType::integer || reply.number < 0) return result_of_error(reply);
   return {reply.number > 0 ? StoreStatus::ok : StoreStatus::absent};
 }
 
@@ -255,7 +255,8 @@ StoreResult RedisStore::ask_holder(const std::string& name, std::string head,
   command.repeatable = false;
   client_.run({&command, 1}, Use::read, context);
   if (!command.answered) return command.fault.result();
-  if (command.reply.type != ReplyType::integer) return result_of_error(command.reply);
+  const bool is_count = command.reply.type == ReplyType::integer && command.reply.number >= 0;
+  if (!is_count) return result_of_error(command.reply);
   return {command.reply.number == 1 ? StoreStatus::ok : StoreStatus::conflict};
 }
 

@@ -233,5 +233,28 @@ TEST(HostileRedis, GetsOddAnswersToPutsAndClaimsNotBelieved) {
   }
 }
 
+TEST(HostileRedis, HasNoCountBelowZero) {
+  ScriptedServer server([](const Words&) { return ":-5\r\n"; });
+  const auto store = make_redis_store(server.options());
+  const std::vector<StoreResult> answers = {
+      exists(*store, key_number(1)), remove_one(*store, key_number(1)),
+      store->renew(key_number(1), ClaimToken{"x"}, milliseconds(10), {}),
+      store->release(key_number(1), ClaimToken{"x"}, ClaimOutcome::stored, {})};
+  for (const StoreResult& answer : answers) {
+    EXPECT_EQ(to_string(answer.status), "io_error");
+    EXPECT_EQ(answer.error_number, EPROTO);
+  }
+}
+
+TEST(HostileRedis, SpoilsByANegativeCountNoOtherItem) {
+  std::atomic<int> asked{0};
+  ScriptedServer server([&](const Words&) { return asked++ == 1 ? ":-1\r\n" : ":1\r\n"; });
+  const auto store = make_redis_store(server.options());
+  const auto results = store->batch_remove(key_numbers(3), {});
+  EXPECT_TRUE(results[0].ok());
+  EXPECT_TRUE(results[1].is_fault());
+  EXPECT_TRUE(results[2].ok());
+}
+
 }  // namespace
 }  // namespace vitrove::testing
