@@ -222,8 +222,10 @@ void add_bench_store(CLI::App& bench, int& exit_code) {
   command->add_option("--threads", arguments->threads, "calls at a time")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  command->add_option("--count", arguments->count,
-                      "values put of each size (default: 256 MiB of them, 4096 at most)");
+  command
+      ->add_option("--count", arguments->count,
+                   "values put of each size (default: 256 MiB of them, 4096 at most)")
+      ->check(not_negative);
   add_duration(*command, "--time", arguments->time,
                "how long to look and to get, each; 0: every value once");
   add_duration(*command, "--timeout", arguments->timeout, "of a call");

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/svg_chart.h"
 #include "simulation/offline_bounds.h"
@@ -200,7 +201,8 @@ void add_bench_trace(CLI::App& bench, int& exit_code) {
       ->check(CLI::IsMember({"pictures", "all"}))
       ->capture_default_str();
   command->add_option("--seed", arguments->seed, "of the items' sizes and encode costs")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(not_negative);
   command->add_option("--plot", arguments->plot, "also draw encode time saved over pool size")
       ->type_name("FILE.svg")
       ->check(svg_only);

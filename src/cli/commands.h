@@ -20,8 +20,9 @@ enum ExitCode : int {
 inline constexpr const char* exit_codes =
     "Exit codes: 0 done; 1 it failed; 2 wrong usage or a wrong value; 3 no such key; 4 a server "
     "or\n"
-    "store could not be reached, was too busy or did not take all, try again; 5 some of the files\n"
-    "failed (encode);\n"
+    "store could not be reached, was too busy or did not take all, a port is in use, or there is "
+    "no\n"
+    "memory for the pool, try again; 5 some of the files failed (encode);\n"
     "128+N ended by signal N (130: Ctrl-C, 143: SIGTERM; `serve` drains on these and ends with "
     "0).\n"
     "With --json, standard output is one JSON object; an error is {\"error\": {\"code\", "

@@ -426,7 +426,7 @@ void add_encode(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(1U, 256U));
   command->add_flag("--json", arguments->as_json, "one JSON object");
   add_model_options(*command, config);
-  command->get_option("--encoder")->required(false);
+  command->get_option("--encoder")->required(false)->excludes("--server");
   add_cache_options(*command, config);
   add_media_options(*command, config);
   add_log_options(*command, config);

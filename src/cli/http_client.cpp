@@ -73,6 +73,8 @@ Error not_vitrove(const std::string& base, const std::string& how) {
 
 std::string server_address(const std::string& text) {
   const std::string_view scheme = scheme_of(text);
+  if (text.find_first_of(" \t") != std::string::npos)
+    return "one server's address is expected, and not several words: give it with --server";
   if (text.starts_with("http://") || text.starts_with("https://")) return {};
   if (scheme.empty() && text.find('/') == std::string::npos) return {};
   return "a server's address is expected, such as http://127.0.0.1:8090, and not " +

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/store_access.h"
 #include "vitrove/error.h"
@@ -114,7 +115,8 @@ void add_ls(CLI::App& app, int& exit_code) {
   command->add_option("STORE", *named, "the store (default: --store)")->type_name("URL");
   add_store_option(*command, arguments->store);
   command->add_option("--limit", arguments->limit, "at most so many; 0: all")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(not_negative);
   command->add_flag("--json", arguments->json, "one JSON object");
   command->callback([arguments, named, &exit_code] {
     if (!named->empty()) arguments->store = *named;

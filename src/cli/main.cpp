@@ -89,7 +89,8 @@ int run(int argc, char** argv) {
   refuse_empty_values(app);
   add_footers(app);
 
-  const std::vector<std::string> given(argv + 1, argv + argc);
+  std::vector<std::string> given(argv + 1, argv + argc);
+  if (!given.empty() && given.front() == "--version") given.resize(1);  // whatever follows
   refuse_unknown_words(app, given);
   try {
     std::vector<std::string> words = with_option_sources(app, given);

@@ -5,6 +5,8 @@
 #include <cctype>
 #include <charconv>
 #include <filesystem>
+#include <iterator>
+#include <optional>
 #include <sstream>
 #include <string_view>
 #include <system_error>
@@ -13,6 +15,7 @@
 #include <toml++/toml.h>
 
 #include "base/environment.h"
+#include "cli/given_words.h"
 #include "vitrove/error.h"
 
 namespace vitrove::cli {
@@ -27,18 +30,45 @@ std::string environment_name(const std::string& option) {
   return name;
 }
 
-// Under any of its names, short or long.
-bool is_given(const Words& words, const CLI::Option& option) {
-  return std::ranges::any_of(words, [&](const std::string& word) {
-    const auto is_long = [&](const std::string& name) {
-      const std::string flag = "--" + name;
-      return word == flag || word.starts_with(flag + "=");
-    };
-    const auto is_short = [&](const std::string& name) { return word.starts_with("-" + name); };
-    return std::ranges::any_of(option.get_lnames(), is_long) ||
-           std::ranges::any_of(option.get_snames(), is_short);
-  });
-}
+// The words after the command's name, and what they are.
+class Line {
+ public:
+  Line(const CLI::App& command, Words words)
+      : command_(command), words_(std::move(words)), read_(read_words(command_, words_)) {}
+
+  // Under any of its names, short or long.
+  bool has(const CLI::Option& option) const {
+    return std::ranges::find(read_, &option, &GivenWord::option) != read_.end();
+  }
+  // Nor another that it excludes.
+  bool may_have(const CLI::Option& option) const {
+    return !has(option) && std::ranges::none_of(option.get_excludes(),
+                                                [this](const auto* other) { return has(*other); });
+  }
+  std::optional<std::string> value_of(const CLI::Option& option) const {
+    const auto at = std::ranges::find(read_, &option, &GivenWord::option) - read_.begin();
+    if (at == std::ssize(read_)) return std::nullopt;
+    const auto index = static_cast<std::size_t>(at);
+    const std::size_t equals = words_[index].find('=');
+    if (equals != std::string::npos) return words_[index].substr(equals + 1);
+    if (index + 1 < words_.size()) return words_[index + 1];
+    return std::nullopt;
+  }
+
+  // Before the others, since they may end with "--".
+  void put_first(const Words& more) {
+    words_.insert(words_.begin(), more.begin(), more.end());
+    read_ = read_words(command_, words_);
+  }
+
+  const Words& words() const { return words_; }
+  GivenWord::Kind kind(std::size_t index) const { return read_[index].kind; }
+
+ private:
+  const CLI::App& command_;
+  Words words_;
+  std::vector<GivenWord> read_;
+};
 
 bool is_flag(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
 bool is_repeatable(const CLI::Option& option) { return option.get_items_expected_max() > 1; }
@@ -113,12 +143,12 @@ toml::table read_toml(const std::string& path) {
   }
 }
 
-std::optional<std::string> config_path(const Words& words) {
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i].starts_with("--config=")) return words[i].substr(9);
-    if (words[i] == "--config" && i + 1 < words.size()) return words[i + 1];
-  }
-  return environment("VITROVE_CONFIG");
+// Of a command that takes one.
+std::optional<std::string> config_path(const CLI::App& command, const Line& line) {
+  const CLI::Option* option = command.get_option_no_throw("--config");
+  if (option == nullptr) return std::nullopt;
+  const auto given = line.value_of(*option);
+  return given ? given : environment("VITROVE_CONFIG");
 }
 
 using Commands = std::vector<CLI::App*>;
@@ -168,7 +198,7 @@ class ConfigFile {
       : app_(app), commands_(commands), command_(*commands.back()) {}
 
   // Of options that were not given otherwise.
-  Words words_of(const toml::table& file, const Words& already_given) {
+  void add_to(Line& line, const toml::table& file) {
     tables_.push_back(&file);
     check_tables(app_, file);
     for (std::size_t i = 0; i < commands_.size(); ++i) {
@@ -177,10 +207,11 @@ class ConfigFile {
       tables_.push_back(inner->as_table());
       check_tables(*commands_[i], *tables_.back());
     }
-    Words words;
-    for (const CLI::Option* option : command_.get_options())
-      if (!is_given(already_given, *option)) add(words, *option);
-    return words;
+    for (const CLI::Option* option : command_.get_options()) {
+      Words words;
+      if (line.may_have(*option)) add(words, *option);
+      line.put_first(words);
+    }
   }
 
  private:
@@ -243,10 +274,38 @@ bool needs_mark(std::string_view value) {
   return value.starts_with('[') || value.starts_with(as_written);
 }
 
-void mark(std::string& word) {
-  const std::size_t equals = word.starts_with("--") ? word.find('=') : std::string::npos;
+void mark(std::string& word, GivenWord::Kind kind) {
+  const bool is_option = kind == GivenWord::Kind::option;
+  const std::size_t equals = is_option ? word.find('=') : std::string::npos;
   const std::size_t begin = equals == std::string::npos ? 0 : equals + 1;
   if (needs_mark(std::string_view(word).substr(begin))) word.insert(begin, 1, as_written);
+}
+
+bool takes_plain_words(const CLI::App& command) {
+  return std::ranges::any_of(command.get_options(),
+                             [](const auto* option) { return option->get_positional(); });
+}
+
+// Of values, what the parser would take for a list; and what follows "--", which is then left out:
+// the parser lets it end the options only before the first plain word, and the command after it.
+Words marked(const CLI::App& command, const Line& line) {
+  Words words;
+  bool is_after_end = false;
+  for (std::size_t i = 0; i < line.words().size(); ++i) {
+    std::string word = line.words()[i];
+    const bool is_end = line.kind(i) == GivenWord::Kind::end_of_options;
+    if (is_end && takes_plain_words(command)) {
+      is_after_end = true;
+      continue;
+    }
+    if (is_after_end && word.starts_with('-')) {
+      word.insert(0, 1, as_written);
+    } else {
+      mark(word, line.kind(i));
+    }
+    words.push_back(std::move(word));
+  }
+  return words;
 }
 
 std::string unmarked(std::string value) {
@@ -255,10 +314,11 @@ std::string unmarked(std::string value) {
 }
 
 // The parser would take the next word for the value of "--store=".
-void refuse_empty_values_of(const Words& words) {
-  for (const std::string& word : words) {
-    if (word == "--") return;
-    if (word.starts_with("--") && word.find('=') == word.size() - 1)
+void refuse_empty_values_of(const Line& line) {
+  for (std::size_t i = 0; i < line.words().size(); ++i) {
+    const std::string& word = line.words()[i];
+    const bool is_long = line.kind(i) == GivenWord::Kind::option && word.starts_with("--");
+    if (is_long && word.find('=') == word.size() - 1)
       throw Error(ErrorCode::invalid_argument,
                   word.substr(0, word.size() - 1) + " is empty: give a value or leave it out");
   }
@@ -267,27 +327,22 @@ void refuse_empty_values_of(const Words& words) {
 }  // namespace
 
 std::vector<std::string> with_option_sources(CLI::App& app, Words words) {
-  refuse_empty_values_of(words);
   const Commands commands = chosen_commands(app, words);
   if (commands.empty()) return words;
   CLI::App* command = commands.back();
+  const auto first_option = words.begin() + std::ssize(commands);
+  Line line(*command, Words(first_option, words.end()));
+  refuse_empty_values_of(line);
 
-  Words extra;
+  const auto path = config_path(*command, line);
   for (const CLI::Option* option : command->get_options()) {
-    if (is_given(words, *option) || option->check_lname("help")) continue;
-    add_environment(extra, *option);
+    Words extra;
+    if (line.may_have(*option) && !option->check_lname("help")) add_environment(extra, *option);
+    line.put_first(extra);
   }
-  if (command->get_option_no_throw("--config") != nullptr) {
-    if (const auto path = config_path(words)) {
-      Words given = words;
-      given.insert(given.end(), extra.begin(), extra.end());
-      const Words from_file = ConfigFile(app, commands).words_of(read_toml(*path), given);
-      extra.insert(extra.end(), from_file.begin(), from_file.end());
-    }
-  }
-  const auto first_option = static_cast<std::ptrdiff_t>(commands.size());
-  words.insert(words.begin() + first_option, extra.begin(), extra.end());
-  std::for_each(words.begin() + first_option, words.end(), mark);
+  if (path) ConfigFile(app, commands).add_to(line, read_toml(*path));
+  words.erase(first_option, words.end());
+  std::ranges::move(marked(*command, line), std::back_inserter(words));
   for (CLI::Option* option : command->get_options()) option->transform(unmarked);
   return words;
 }

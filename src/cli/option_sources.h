@@ -12,7 +12,11 @@
 // several, and overlooked by others. Keys and tables that none knows are Error{invalid_argument};
 // so is a VITROVE_ variable with a bad value, but not an unknown one.
 //
-// A value is taken as it is written: "[a,b]" is one text and no list.
+// Of options that exclude each other, the one of the stronger source counts; of those of one source
+// other than the flags, the one that the command names first.
+//
+// A value is taken as it is written: "[a,b]" is one text and no list. What follows "--" is no
+// option, wherever "--" stands.
 #pragma once
 
 #include <string>

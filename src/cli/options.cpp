@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -50,6 +51,16 @@ CLI::Option* add_with_unit(CLI::App& app, const std::string& name, const std::st
 }
 
 }  // namespace
+
+std::string not_negative(const std::string& text) {
+  return text.starts_with('-') ? "'" + text + "' is less than 0" : "";
+}
+
+std::string above_zero(const std::string& text) {
+  double number = 0;
+  if (!CLI::detail::lexical_cast(text, number)) return {};  // the parser will say so
+  return std::isfinite(number) && number > 0 ? "" : "'" + text + "' is not a number above 0";
+}
 
 CLI::Option* add_bytes(CLI::App& app, const std::string& name, std::uint64_t& target,
                        const std::string& help) {

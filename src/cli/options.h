@@ -17,4 +17,8 @@ CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::m
 CLI::Option* add_rate(CLI::App& app, const std::string& name, std::uint64_t& target,
                       const std::string& help);
 
+// For check(): of numbers, where the parser alone would take -1 for the largest there is.
+std::string not_negative(const std::string& text);
+std::string above_zero(const std::string& text);
+
 }  // namespace vitrove::cli

@@ -48,14 +48,17 @@ void add_model_options(CLI::App& app, ServerConfig& config) {
                  "height times width of a picture or frame as the model sees it: the bound for "
                  "requests and defaults; 0: what the model's own configuration allows")
       ->capture_default_str()
+      ->check(not_negative)
       ->group(group);
   app.add_option("--max-processed-clip-pixels", config.max_processed_clip_pixels,
                  "the same of all frames of a clip together")
       ->capture_default_str()
+      ->check(not_negative)
       ->group(group);
   app.add_option("--max-processed-seconds", config.max_processed_seconds,
                  "chunk_length of sounds, likewise")
       ->capture_default_str()
+      ->check(not_negative)
       ->group(group);
   app.add_option("--max-batch-size", config.max_batch_size, "items in one run of the encoder")
       ->capture_default_str()
@@ -146,7 +149,7 @@ void add_cache_options(CLI::App& app, ServerConfig& config) {
       ->group(group);
   app.add_option("--epoch", config.epoch, "raise it to abandon everything written so far")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber)
+      ->check(not_negative)
       ->group(group);
 }
 
@@ -169,11 +172,11 @@ void add_media_options(CLI::App& app, ServerConfig& config) {
   add_bytes(app, "--max-item-bytes", config.max_item_bytes, "one item as received")->group(group);
   app.add_option("--max-image-pixels", config.max_image_pixels, "width times height")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero)
       ->group(group);
   app.add_option("--max-video-pixels", config.max_video_pixels, "width times height of a frame")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero)
       ->group(group);
   app.add_option("--max-video-frames", config.max_video_frames, "frames taken of one clip")
       ->capture_default_str()
@@ -181,16 +184,16 @@ void add_media_options(CLI::App& app, ServerConfig& config) {
       ->group(group);
   app.add_option("--max-video-seconds", config.max_video_seconds, "length of one clip")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero)
       ->group(group);
   app.add_option("--max-audio-seconds", config.max_audio_seconds, "length of one sound")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero)
       ->group(group);
   app.add_option("--max-audio-samples", config.max_audio_samples,
                  "samples of one sound as they are in the file, over all channels")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero)
       ->group(group);
   add_bytes(app, "--max-decode-bytes", config.max_decode_bytes,
             "media being decoded and tensors that wait for the encoder, over all requests; what "

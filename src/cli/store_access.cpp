@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <sstream>
 
 #include <nlohmann/json.hpp>
 
@@ -70,7 +71,24 @@ void add_store_option(CLI::App& command, std::string& store) {
       ->type_name("URL");
 }
 
+namespace {
+
+// Of a variable meant for commands that take several. A path may have blanks, a list has schemes.
+void refuse_several_stores(const std::string& text) {
+  std::istringstream in(text);
+  std::size_t urls = 0;
+  std::size_t words = 0;
+  for (std::string word; in >> word; ++words) urls += word.find("://") != std::string::npos ? 1 : 0;
+  if (words < 2 || urls < words) return;
+  throw Error(ErrorCode::invalid_argument,
+              "one store is expected and not " + std::to_string(urls) +
+                  " (is it VITROVE_STORE that lists them?): name one with --store");
+}
+
+}  // namespace
+
 std::string store_url(const std::string& url) {
+  refuse_several_stores(url);
   ServerConfig config;
   if (!url.empty()) config.stores = {url};
   const std::vector<std::string> urls = resolve_store_urls(config);

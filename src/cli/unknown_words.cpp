@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/given_words.h"
 #include "cli/output.h"
 #include "cli/suggestion.h"
 #include "vitrove/error.h"
@@ -39,19 +40,16 @@ std::vector<std::string> options_of(const CLI::App& command) {
 
 void refuse_unknown_options(const CLI::App& command, std::span<const std::string> words,
                             const std::string& path) {
-  for (std::size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
-    if (!words[i].starts_with('-')) continue;
-    const std::string name = words[i].substr(0, words[i].find('='));
-    const CLI::Option* option = command.get_option_no_throw(name);
-    if (option == nullptr && name.starts_with("--")) {
-      const std::string meant = nearest(name.substr(2), options_of(command));
-      refuse("there is no option " + shown(name, shown_of_word),
-             meant.empty() ? meant : "--" + meant, path);
-    }
-    const bool has_value = name.size() < words[i].size();
-    const bool takes_next = option != nullptr && !has_value && option->get_items_expected_max() > 0;
-    if (takes_next) ++i;  // whatever that looks like
-  }
+  const std::vector<GivenWord> read = read_words(command, words);
+  const auto unknown =
+      std::ranges::find(read, GivenWord::Kind::unknown_option, &GivenWord::kind) - read.begin();
+  if (unknown == std::ssize(read)) return;
+  const std::string& word = words[static_cast<std::size_t>(unknown)];
+  if (!word.starts_with("--")) refuse("there is no option " + shown(word.substr(0, 2)), {}, path);
+  const std::string name = word.substr(0, word.find('='));
+  const std::string meant = nearest(name.substr(2), options_of(command));
+  refuse("there is no option " + shown(name, shown_of_word), meant.empty() ? meant : "--" + meant,
+         path);
 }
 
 bool asks_for_help(std::span<const std::string> words) {

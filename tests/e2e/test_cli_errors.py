@@ -10,7 +10,7 @@ import subprocess
 import threading
 
 import pytest
-from support import (STUB, VITROVE, file_store, png, png_url, run_cli, seconds, wait_for_puts,
+from support import (ROOT, STUB, VITROVE, file_store, png, png_url, run_cli, seconds, wait_for_puts,
                      wait_until, without_licence)
 
 KEY = "vt1-" + 64 * "0"
@@ -57,7 +57,7 @@ def places(tmp_path_factory):
             socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))  # nobody else gets this port, and nobody answers there
         port = deaf.getsockname()[1]
-        yield {"DEAD": f"http://127.0.0.1:{port}", "STRANGE": strange, "PAGE": page,
+        yield {"PORT": str(port), "DEAD": f"http://127.0.0.1:{port}", "STRANGE": strange, "PAGE": page,
                "FOLDER": str(folder), "PNG": str(folder / "a.png"), "KEY": KEY, "STUB": STUB,
                "EMPTY": f"file://{folder}/empty?capacity=1MiB",
                "NO_REDIS": f"redis://127.0.0.1:{port}"}
@@ -76,6 +76,19 @@ WRONG = {
     "a mistyped option with its value": ("flush --scop=all", 2, ["--scop;", "--scope?"]),
     "a mistyped option among other mistakes": ("encode {FOLDER}/none.png --encodr x", 2, [
         "no option --encodr", "did you mean --encoder?"]),
+    "an unknown short option": ("serve -x", 2, ["no option -x;", "`vitrove serve --help`"]),
+    "an unknown short option with its value": ("ls -q4", 2, ["no option -q;"]),
+    "a limit below zero": ("ls --limit -1", 2, ["--limit: '-1' is less than 0"]),
+    "an epoch below zero": ("serve --encoder {STUB} --epoch -1", 2, [
+        "--epoch: '-1' is less than 0; see"]),
+    "pixels below zero": ("serve --encoder {STUB} --max-processed-pixels -1", 2, [
+        "--max-processed-pixels: '-1' is less than 0"]),
+    "no seconds at all": ("serve --encoder {STUB} --max-video-seconds 0", 2, [
+        "--max-video-seconds: '0' is not a number above 0; see"]),
+    "an endless clip": ("serve --encoder {STUB} --max-video-seconds inf", 2, ["'inf' is not a"]),
+    "a count below zero": ("bench store {EMPTY} --count -1", 2, ["--count: '-1' is less than 0"]),
+    "both server and encoder": ("encode {PNG} --encoder {STUB} --server {DEAD}", 2, [
+        "--server", "excludes", "--encoder"]),
     "a mistyped --help": ("--hepl", 2, ["did you mean --help?"]),
     "an option of a group": ("bench store --colour", 2, ["`vitrove bench store --help`"]),
     "a wrong size": ("doctor --pool-size much", 2, ["--pool-size", "much"]),
@@ -227,6 +240,61 @@ def test_what_looks_like_an_option_may_be_a_value_or_come_after_two_dashes(tmp_p
     assert result.returncode == 0, result.stderr
     assert (tmp_path / "--pol-size").exists()
     assert run_cli("serve", "--pol-size", "--help").returncode == 0, "who asks is told"
+
+
+def test_two_dashes_end_the_options_wherever_they_stand(tmp_path):
+    for name in ("a.png", "--odd.png"):
+        (tmp_path / name).write_bytes(png(1))
+    result = run_cli("encode", "a.png", "--encoder", STUB, "--store", "none", "--json", "--",
+                     "--odd.png", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert [item["file"] for item in json.loads(result.stdout)["items"]] == ["a.png", "--odd.png"]
+
+
+def test_the_version_is_told_whatever_follows():
+    for words in (["serve", "--port", "1"], ["--frobnicate"], ["frobnicate"]):
+        result = run_cli("--version", *words)
+        assert result.returncode == 0 and result.stdout.startswith("vitrove "), result.stderr
+
+
+def test_several_stores_or_servers_of_a_variable_are_not_taken_for_one(tmp_path):
+    """One variable may serve all commands: those that take several take them apart."""
+    stores = {"VITROVE_STORE": f"file://{tmp_path}/a file://{tmp_path}/b"}
+    for words in (["ls"], ["stat", KEY], ["bench", "store", "--count", "1", "--quiet"]):
+        result = run_cli(*words, env=stores)
+        assert result.returncode == 2, result.stderr
+        assert "one store is expected and not 2" in result.stderr
+        assert "VITROVE_STORE" in result.stderr
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "a b").mkdir()
+    named = run_cli("ls", f"file://{tmp_path}/a b", env=stores)
+    assert named.returncode == 4 and "holds no store" in named.stderr, "a path may have blanks"
+    result = run_cli("stats", env={"VITROVE_SERVER": "http://127.0.0.1:1 http://127.0.0.1:2"})
+    assert result.returncode == 2 and "not several words" in result.stderr, result.stderr
+
+
+def test_of_server_and_encoder_the_one_that_is_given_counts(places):
+    local = run_cli("encode", places["PNG"], "--encoder", STUB, "--store", "none",
+                    env={"VITROVE_SERVER": places["DEAD"]})
+    assert local.returncode == 0, local.stdout + local.stderr
+    away = run_cli("encode", places["PNG"], "--server", places["DEAD"],
+                   env={"VITROVE_ENCODER": STUB})
+    assert away.returncode == 4, away.stdout + away.stderr
+
+
+def test_what_a_server_cannot_have_at_its_start_is_4_as_the_tables_say(places):
+    start = ["serve", "--encoder", STUB, "--store", "none"]
+    taken = run_cli(*start, "--pool-size", "64MiB", "--port", places["PORT"])
+    assert taken.returncode == 4
+    assert taken.stderr.splitlines()[-1] == f"vitrove: port {places['PORT']} is in use"
+    large = run_cli(*start, "--pool-size", "512TiB", "--page-size", "16MiB", "--port", "0")
+    assert large.returncode == 4 and "no memory for a pool of 512.0 TiB" in large.stderr
+    told = " ".join(run_cli("serve", "--help").stdout.split())
+    assert "4 a server or store could not be reached" in told
+    assert "a port is in use, or there is no memory for the pool" in told
+    table = (ROOT / "docs" / "operate.md").read_text(encoding="utf-8")
+    line = next(line for line in table.splitlines() if line.startswith("| 4 |"))
+    assert "a port that is in use" in line and "no memory for a pool" in line
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

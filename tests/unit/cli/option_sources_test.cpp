@@ -110,6 +110,55 @@ TEST_F(OptionSources, AShortFlagWinsOverTheEnvironment) {
   EXPECT_EQ(jobs_, 8);
 }
 
+TEST_F(OptionSources, AValueThatLooksLikeAnOptionGivesNoOption) {
+  const Variable jobs("VITROVE_JOBS", "8");
+  const Variable key("VITROVE_API_KEY", "from-environment");
+  const ConfigFile file("pool-size = \"9\"\n");
+  run({"--name", "-j2", "--name", "--api-key=x", "--name", "--pool-size", "--config", file.path()});
+  EXPECT_EQ(names_, (std::vector<std::string>{"-j2", "--api-key=x", "--pool-size"}));
+  EXPECT_EQ(jobs_, 8);
+  EXPECT_EQ(key_, "from-environment");
+  EXPECT_EQ(size_, "9");
+}
+
+TEST_F(OptionSources, AValueThatLooksLikeAConfigurationIsNone) {
+  const ConfigFile file("jobs = 5\n");
+  run({"--name", "--config=/nonexistent", "--config", file.path()});
+  EXPECT_EQ(jobs_, 5);
+}
+
+TEST_F(OptionSources, TwoDashesEndTheOptionsWhereverTheyStand) {
+  const Variable jobs("VITROVE_JOBS", "8");
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"a", "--", "-j2", "--api-key=x", "[b]"},
+        {"--", "a", "-j2", "--api-key=x", "[b]"}}) {
+    run(words);
+    EXPECT_EQ(files_, (std::vector<std::string>{"a", "-j2", "--api-key=x", "[b]"}));
+    EXPECT_EQ(jobs_, 8);
+    EXPECT_EQ(key_, "");
+    app_.clear();
+  }
+  run({"a", "--", "--", "b"});
+  EXPECT_EQ(files_, (std::vector<std::string>{"a", "--", "b"}));
+}
+
+TEST_F(OptionSources, OfOptionsThatExcludeEachOtherTheStrongerSourceCounts) {
+  app_.get_subcommand("work")->get_option("--pool-size")->excludes("--api-key");
+  const Variable size("VITROVE_POOL_SIZE", "7");
+  run({"--api-key", "flag"});
+  EXPECT_EQ(size_, "");
+  EXPECT_EQ(key_, "flag");
+  app_.clear();
+  key_.clear();
+  run_with_file("api-key = \"file\"\n");
+  EXPECT_EQ(size_, "7");
+  EXPECT_EQ(key_, "");
+  app_.clear();
+  const Variable key("VITROVE_API_KEY", "environment");
+  run({});
+  EXPECT_EQ(key_, "environment") << "the first that the command names";
+}
+
 TEST_F(OptionSources, AnyNameOfAnOptionWinsOverItsOthers) {
   const Variable admin("VITROVE_ADMIN_KEY", "from-environment");
   run({"--api-key", "from-flag"});
