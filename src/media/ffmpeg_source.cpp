@@ -186,8 +186,12 @@ void FfmpegSource::choose_stream(AVMediaType kind) {
   }
   // The picture on the cover of a song is no clip.
   if (stream_ == nullptr || (stream_->disposition & AV_DISPOSITION_ATTACHED_PIC) != 0) {
-    throw Error(ErrorCode::invalid_argument, "the " + std::string(to_string(format_)) +
-                                                 " file holds no " + std::string(name_of(kind)));
+    // Of what is whole it is no fault: it is of another kind, as a sound is for a model of
+    // pictures.
+    const ErrorCode code =
+        context_->nb_streams == 0 ? ErrorCode::invalid_argument : ErrorCode::unsupported_format;
+    throw Error(code, "the " + std::string(to_string(format_)) + " file holds no " +
+                          std::string(name_of(kind)));
   }
   for (unsigned i = 0; i < context_->nb_streams; ++i) {
     AVStream* other = context_->streams[i];

@@ -125,11 +125,16 @@ def test_a_damaged_sound_in_a_container_is_called_damaged_without_a_modality_too
         assert "damaged" in error["message"], cut
 
 
-def test_a_tower_without_sound_says_that_a_container_holds_nothing_for_it(start, beside):
+def test_a_tower_without_sound_refuses_one_with_one_code_whatever_it_is_called(start, beside):
+    """A container that holds nothing for it, or another format, and what the request says it is."""
     server = beside(start(encoder=TOWERS / "qwen2_5_vl"))
-    for name in ("aac.m4a", "opus.webm", "cover.mkv"):
-        error = refused(server, [clip_url(name)], 400, modality=None)
-        assert "file holds no video" in error["message"]
+    says = {None: "file holds no video", "video": "file holds no video",
+            "image": "cannot decode", "audio": "does not take audio"}
+    for name in ("aac.m4a", "opus.webm", "cover.mkv", "plain.wav"):
+        for modality, message in says.items():
+            error = refused(server, [clip_url(name)], 415, modality=modality)
+            assert error["code"] == "unsupported_format"
+            assert name == "plain.wav" or message in error["message"]
 
 
 def test_a_tower_of_sounds_takes_those_of_clips(start):
@@ -208,7 +213,6 @@ def damaged_clips():
         "no frames": whole[:index + 8] + bytes(4) + whole[index + 12:],
         "a header that claims a million frames": (
             whole[:index + 4] + struct.pack(">II", 1, 1_000_000) + whole[index + 12:]),
-        "sound alone": clip("aac.m4a"),
     }
 
 

@@ -123,7 +123,7 @@ def test_a_container_is_what_it_holds_unless_another_is_said(places, tmp_path):
     code, said = encode_one("a.mp4", sound, tmp_path, *words, "--modality", "audio")
     assert (code, said["key"]) == (0, item["key"])
     code, said = encode_one("a.mp4", sound, tmp_path, *words, "--modality", "video")
-    assert code == 1 and said["error"]["code"] == "invalid_argument"
+    assert code == 1 and said["error"]["code"] == "unsupported_format"
 
 
 def test_singular_and_plural(tmp_path):

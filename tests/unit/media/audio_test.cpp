@@ -82,7 +82,7 @@ TEST(Audio, NothingAndWhatIsNoNumberIsRefused) {
 
 TEST(Audio, VideoWithoutSoundAndPicturesAreRefused) {
   const Failure failure = sound_failure(clip_file("h264.mp4"));
-  EXPECT_EQ(failure.status(), 400);
+  EXPECT_EQ(failure.status(), 415);
   EXPECT_NE(failure.message.find("no sound"), std::string::npos) << failure.message;
   EXPECT_EQ(sound_failure(picture("plain.jpg")).status(), 415);
 }

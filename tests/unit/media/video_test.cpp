@@ -144,7 +144,7 @@ TEST(DamagedVideo, ACutFileIsRefusedWhereverItWasCut) {
 
 TEST(DamagedVideo, SoundAloneIsNoVideo) {
   const Failure failure = clip_failure(clip_file("aac.m4a"));
-  expect_clear(failure, 400);
+  expect_clear(failure, 415);
   EXPECT_NE(failure.message.find("no video"), std::string::npos) << failure.message;
   expect_clear(clip_failure(clip_file("plain.wav")), 415);
 }
