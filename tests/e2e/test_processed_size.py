@@ -2,11 +2,12 @@
 what the operator allows, whoever else is served meanwhile. Field case B83."""
 
 import json
+import re
 
 import pytest
 
 from bystander import Bystander
-from support import data_url, png, png_url, refused, run_cli
+from support import ROOT, data_url, png, png_url, refused, run_cli
 from test_towers import TOWERS, media_url
 
 pytestmark = pytest.mark.usefixtures("bystander")
@@ -46,6 +47,18 @@ def test_a_request_may_ask_for_less(server):
     assert full["tokens"] >= 40
     harmless = server.encode_ok([SMALL], mm_processor_kwargs={"max_pixels": 16_777_216})
     assert harmless["items"][0]["tokens"] == server.encode_ok([SMALL])["items"][0]["tokens"]
+
+
+def test_what_the_readme_sends_to_the_server_that_it_starts_is_served(server):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "serve --encoder tests/data/towers/qwen2_5_vl" in text
+    (asked,) = re.findall(r'{"max_pixels": (\d+)}', text)
+    (allowed,) = re.findall(r"\((\d+) in `tests/data/towers/qwen2_5_vl`", text)
+    whole = server.encode_ok([LARGE])["items"][0]
+    less = server.encode_ok([LARGE], mm_processor_kwargs={"max_pixels": int(asked)})["items"][0]
+    assert less["tokens"] < whole["tokens"]
+    assert int(allowed) == MOST_PIXELS
+    refused(server, [LARGE], 413, mm_processor_kwargs={"max_pixels": 50_000})
 
 
 def test_a_clip_has_a_bound_for_its_frames_and_for_all_of_them(server):
