@@ -16,7 +16,8 @@ struct AdminAccess {
   bool as_json = false;
 };
 
-void add_admin_options(CLI::App& command, AdminAccess& access);
+// Gives --server.
+CLI::Option* add_admin_options(CLI::App& command, AdminAccess& access);
 
 // The exit code of command(client). What the reply of a server of ours does not look like, no
 // server of ours has sent.

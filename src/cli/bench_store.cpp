@@ -207,11 +207,9 @@ void add_bench_store(CLI::App& bench, int& exit_code) {
   auto arguments = std::make_shared<BenchStoreArguments>();
   CLI::App* command =
       bench.add_subcommand("store", "put, look for and get values of a store; they are removed");
-  // Apart, since one of a file or the environment must not take the place of the word given here.
-  auto named = std::make_shared<std::string>();
-  command->add_option("STORE", arguments->store, "the store (default: --store)")->type_name("URL");
-  command->add_option("--store", *named, "the same (default: the default file store)")
-      ->type_name("URL");
+  auto word = std::make_shared<std::string>();
+  command->add_option("STORE", *word, "the store (default: --store)")->type_name("URL");
+  const CLI::Option* named = add_store_option(*command, arguments->store);
   command->add_option("--size", arguments->sizes, "sizes of the values")
       ->type_name("BYTES")
       ->delimiter(',')
@@ -231,8 +229,8 @@ void add_bench_store(CLI::App& bench, int& exit_code) {
   add_duration(*command, "--timeout", arguments->timeout, "of a call");
   command->add_flag("--json", arguments->json, "one JSON object");
   command->add_flag("--quiet", arguments->quiet, "no progress bar");
-  command->callback([arguments, named, &exit_code] {
-    if (arguments->store.empty()) arguments->store = *named;
+  command->callback([arguments, word, named, &exit_code] {
+    arguments->store = word_or_option(*word, *named, arguments->store);
     exit_code = BenchStore(*arguments).run();
   });
 }

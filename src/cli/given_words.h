@@ -23,7 +23,10 @@ struct GivenWord {
     plain
   };
   Kind kind = Kind::plain;
-  const CLI::Option* option = nullptr;  // of an option and a value
+  // Of an option and its value; of a plain word the one that takes such, if the command has one.
+  const CLI::Option* option = nullptr;
+  // Where in the word of an option its value begins: behind "--port=", behind "-j".
+  std::size_t value_begin = std::string::npos;
 };
 
 // One for each word. `words`: what follows the command's name.

@@ -72,8 +72,14 @@ Error not_vitrove(const std::string& base, const std::string& how) {
 }
 
 std::string server_address(const std::string& text) {
+  constexpr std::string_view blanks = " \t\r\n\v\f";
   const std::string_view scheme = scheme_of(text);
-  if (text.find_first_of(" \t") != std::string::npos)
+  const std::size_t begin = text.find_first_not_of(blanks);
+  if (begin == std::string::npos) return "it is blank: a server's address is expected";
+  if (begin > 0) return "the address begins with a blank or a new line: take that away";
+  if (text.find_last_not_of(blanks) + 1 < text.size())
+    return "the address ends with a blank or a new line: take that away";
+  if (text.find_first_of(blanks) != std::string::npos)
     return "one server's address is expected, and not several words: give it with --server";
   if (text.starts_with("http://") || text.starts_with("https://")) return {};
   if (scheme.empty() && text.find('/') == std::string::npos) return {};

@@ -110,16 +110,15 @@ void add_ls(CLI::App& app, int& exit_code) {
       app.add_subcommand("ls",
                          "list what a store holds: embeddings, and aliases, which are "
                          "further keys of the same embeddings");
-  // Apart, since one of a file or the environment must not take the place of the word given here.
-  auto named = std::make_shared<std::string>();
-  command->add_option("STORE", *named, "the store (default: --store)")->type_name("URL");
-  add_store_option(*command, arguments->store);
+  auto word = std::make_shared<std::string>();
+  command->add_option("STORE", *word, "the store (default: --store)")->type_name("URL");
+  const CLI::Option* named = add_store_option(*command, arguments->store);
   command->add_option("--limit", arguments->limit, "at most so many; 0: all")
       ->capture_default_str()
       ->check(not_negative);
   command->add_flag("--json", arguments->json, "one JSON object");
-  command->callback([arguments, named, &exit_code] {
-    if (!named->empty()) arguments->store = *named;
+  command->callback([arguments, word, named, &exit_code] {
+    arguments->store = word_or_option(*word, *named, arguments->store);
     exit_code = ls(*arguments);
   });
 }

@@ -4,6 +4,7 @@
 #include <exception>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@
 #include "base/log.h"
 #include "cli/commands.h"
 #include "cli/option_sources.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/unknown_words.h"
 #include "vitrove/error.h"
@@ -43,7 +45,7 @@ void refuse_empty_values(CLI::App& app) {
 }
 
 void add_footers(CLI::App& app) {
-  app.footer(exit_codes);
+  app.footer(unit_words(app) + exit_codes);
   for (CLI::App* command : app.get_subcommands({})) add_footers(*command);
 }
 
@@ -51,7 +53,7 @@ void add_footers(CLI::App& app) {
 std::string one_line(std::string text) {
   std::ranges::replace(text, '\n', ' ');
   while (text.ends_with(' ')) text.pop_back();
-  return shown(text);
+  return shown(as_given(std::move(text)));
 }
 
 std::string command_line_of(const CLI::App& app) {

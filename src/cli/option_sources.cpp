@@ -30,15 +30,26 @@ std::string environment_name(const std::string& option) {
   return name;
 }
 
+// Whether a plain word says what the option says: STORE is a --store.
+bool is_word_of(const CLI::Option& plain, const CLI::Option& option) {
+  const std::string name = plain.get_name(true);
+  return plain.get_positional() &&
+         std::ranges::any_of(option.get_lnames(), [&name](const std::string& each) {
+           return environment_name(each) == "VITROVE_" + name;
+         });
+}
+
 // The words after the command's name, and what they are.
 class Line {
  public:
   Line(const CLI::App& command, Words words)
       : command_(command), words_(std::move(words)), read_(read_words(command_, words_)) {}
 
-  // Under any of its names, short or long.
+  // Under any of its names, short or long, or as a plain word.
   bool has(const CLI::Option& option) const {
-    return std::ranges::find(read_, &option, &GivenWord::option) != read_.end();
+    return std::ranges::any_of(read_, [&option](const GivenWord& word) {
+      return word.option != nullptr && (word.option == &option || is_word_of(*word.option, option));
+    });
   }
   // Nor another that it excludes.
   bool may_have(const CLI::Option& option) const {
@@ -46,11 +57,16 @@ class Line {
                                                 [this](const auto* other) { return has(*other); });
   }
   std::optional<std::string> value_of(const CLI::Option& option) const {
-    const auto at = std::ranges::find(read_, &option, &GivenWord::option) - read_.begin();
+    const auto at = std::ranges::find_if(read_,
+                                         [&option](const GivenWord& word) {
+                                           return word.kind == GivenWord::Kind::option &&
+                                                  word.option == &option;
+                                         }) -
+                    read_.begin();
     if (at == std::ssize(read_)) return std::nullopt;
     const auto index = static_cast<std::size_t>(at);
-    const std::size_t equals = words_[index].find('=');
-    if (equals != std::string::npos) return words_[index].substr(equals + 1);
+    const std::size_t begin = read_[index].value_begin;
+    if (begin != std::string::npos) return words_[index].substr(begin);
     if (index + 1 < words_.size()) return words_[index + 1];
     return std::nullopt;
   }
@@ -62,7 +78,7 @@ class Line {
   }
 
   const Words& words() const { return words_; }
-  GivenWord::Kind kind(std::size_t index) const { return read_[index].kind; }
+  const GivenWord& read(std::size_t index) const { return read_[index]; }
 
  private:
   const CLI::App& command_;
@@ -267,41 +283,40 @@ class ConfigFile {
   std::vector<const toml::table*> tables_;  // the top, and inwards
 };
 
-// The parser splits a value in brackets into a list. With this before it, it does not.
+// The parser splits a value in brackets into a list, and a plain "++" ends the command for it. With
+// this before them they are what they are.
 constexpr char as_written = '\x01';
 
 bool needs_mark(std::string_view value) {
-  return value.starts_with('[') || value.starts_with(as_written);
+  return value.starts_with('[') || value.starts_with(as_written) || value == "++";
 }
 
-void mark(std::string& word, GivenWord::Kind kind) {
-  const bool is_option = kind == GivenWord::Kind::option;
-  const std::size_t equals = is_option ? word.find('=') : std::string::npos;
-  const std::size_t begin = equals == std::string::npos ? 0 : equals + 1;
+// What follows an option's name, or the whole word; not what is said to a flag.
+void mark(std::string& word, const GivenWord& read) {
+  if (read.kind == GivenWord::Kind::option && is_flag(*read.option)) return;
+  const std::size_t begin = read.value_begin == std::string::npos ? 0 : read.value_begin;
   if (needs_mark(std::string_view(word).substr(begin))) word.insert(begin, 1, as_written);
 }
 
-bool takes_plain_words(const CLI::App& command) {
-  return std::ranges::any_of(command.get_options(),
-                             [](const auto* option) { return option->get_positional(); });
-}
-
-// Of values, what the parser would take for a list; and what follows "--", which is then left out:
-// the parser lets it end the options only before the first plain word, and the command after it.
+// Of values and plain words, what the parser would take for something else; and all that follows
+// "--", which is then left out: the parser lets it end the options only before the first plain
+// word, and the command after it.
 Words marked(const CLI::App& command, const Line& line) {
+  const bool takes_plain_words =
+      std::ranges::any_of(command.get_options(), &CLI::Option::get_positional);
   Words words;
   bool is_after_end = false;
   for (std::size_t i = 0; i < line.words().size(); ++i) {
     std::string word = line.words()[i];
-    const bool is_end = line.kind(i) == GivenWord::Kind::end_of_options;
-    if (is_end && takes_plain_words(command)) {
+    const bool is_end = line.read(i).kind == GivenWord::Kind::end_of_options;
+    if (is_end && takes_plain_words) {
       is_after_end = true;
       continue;
     }
-    if (is_after_end && word.starts_with('-')) {
+    if (is_after_end) {
       word.insert(0, 1, as_written);
     } else {
-      mark(word, line.kind(i));
+      mark(word, line.read(i));
     }
     words.push_back(std::move(word));
   }
@@ -317,8 +332,8 @@ std::string unmarked(std::string value) {
 void refuse_empty_values_of(const Line& line) {
   for (std::size_t i = 0; i < line.words().size(); ++i) {
     const std::string& word = line.words()[i];
-    const bool is_long = line.kind(i) == GivenWord::Kind::option && word.starts_with("--");
-    if (is_long && word.find('=') == word.size() - 1)
+    const GivenWord& read = line.read(i);
+    if (read.kind == GivenWord::Kind::option && read.value_begin == word.size())
       throw Error(ErrorCode::invalid_argument,
                   word.substr(0, word.size() - 1) + " is empty: give a value or leave it out");
   }
@@ -345,6 +360,11 @@ std::vector<std::string> with_option_sources(CLI::App& app, Words words) {
   std::ranges::move(marked(*command, line), std::back_inserter(words));
   for (CLI::Option* option : command->get_options()) option->transform(unmarked);
   return words;
+}
+
+std::string as_given(std::string message) {
+  std::erase(message, as_written);
+  return message;
 }
 
 }  // namespace vitrove::cli

@@ -12,11 +12,14 @@
 // several, and overlooked by others. Keys and tables that none knows are Error{invalid_argument};
 // so is a VITROVE_ variable with a bad value, but not an unknown one.
 //
+// Where a command takes as a word what an option of that name says as well, STORE and --store, the
+// word is a flag.
+//
 // Of options that exclude each other, the one of the stronger source counts; of those of one source
 // other than the flags, the one that the command names first.
 //
-// A value is taken as it is written: "[a,b]" is one text and no list. What follows "--" is no
-// option, wherever "--" stands.
+// A value is taken as it is written: "[a,b]" is one text and no list, and "++" ends nothing. What
+// follows "--" is no option, wherever "--" stands.
 #pragma once
 
 #include <string>
@@ -31,5 +34,8 @@ namespace vitrove::cli {
 // `words`: the command line without the program's name. Gives what `app` is to parse next, whose
 // options are prepared for that. Throws Error.
 std::vector<std::string> with_option_sources(CLI::App& app, std::vector<std::string> words);
+
+// What the parser says of such words, with the words as they were given.
+std::string as_given(std::string message);
 
 }  // namespace vitrove::cli

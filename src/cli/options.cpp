@@ -7,7 +7,10 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 
+#include "vitrove/embedding_store_factory.h"
 #include "vitrove/error.h"
 #include "vitrove/units.h"
 
@@ -52,8 +55,36 @@ CLI::Option* add_with_unit(CLI::App& app, const std::string& name, const std::st
 
 }  // namespace
 
+std::string unit_words(const CLI::App& command) {
+  constexpr std::array<std::pair<std::string_view, const char*>, 3> kinds{
+      {{"TIME", "TIME: a number with us, ms, s, min, h or d; without a unit it is seconds.\n"},
+       {"BYTES", "BYTES: a number with B, KiB, MiB, GiB, TiB, kB, MB, GB or TB; without, bytes.\n"},
+       {"BYTES/s", "BYTES/s: the same, a second; \"/s\" may be left out.\n"}}};
+  std::string words;
+  for (const auto& [kind, sentence] : kinds) {
+    const bool has_one = std::ranges::any_of(command.get_options(), [kind](const auto* option) {
+      const std::string type = option->get_type_name();
+      return type == kind || type.starts_with(std::string(kind) + ":");  // before what it checks
+    });
+    if (has_one) words += sentence;
+  }
+  return words;
+}
+
+std::string word_or_option(const std::string& word, const CLI::Option& option,
+                           const std::string& value) {
+  if (word.empty()) return value;
+  if (option.count() > 0 && value != word)
+    throw Error(ErrorCode::invalid_argument,
+                "two are given where one is expected: " + redact_url(word) + ", and " +
+                    option.get_name() + " " + redact_url(value));
+  return word;
+}
+
 std::string not_negative(const std::string& text) {
-  return text.starts_with('-') ? "'" + text + "' is less than 0" : "";
+  double number = 0;  // it reads all that the parser takes for a whole number: " -1", "-0x1"
+  if (!CLI::detail::lexical_cast(text, number)) return {};  // the parser will say so
+  return number < 0 ? "'" + text + "' is less than 0" : "";
 }
 
 std::string above_zero(const std::string& text) {

@@ -10,6 +10,7 @@
 
 #include "cli/admin_access.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "vitrove/units.h"
 
@@ -104,8 +105,13 @@ int stats(const AdminAccess& access, HttpClient& client) {
 void add_stats(CLI::App& app, int& exit_code) {
   auto access = std::make_shared<AdminAccess>();
   CLI::App* command = app.add_subcommand("stats", "show what a server has done and saved");
-  add_admin_options(*command, *access);
-  command->callback([access, &exit_code] {
+  auto word = std::make_shared<std::string>();
+  command->add_option("SERVER", *word, "the server's address (default: --server)")
+      ->type_name("URL")
+      ->check(server_address);
+  const CLI::Option* named = add_admin_options(*command, *access);
+  command->callback([access, word, named, &exit_code] {
+    access->server = word_or_option(*word, *named, access->server);
     exit_code = with_server(*access, [&](HttpClient& client) { return stats(*access, client); });
   });
 }

@@ -66,8 +66,8 @@ std::optional<StoredValue> read_one(EmbeddingStore& store, const EmbeddingKey& k
 
 }  // namespace
 
-void add_store_option(CLI::App& command, std::string& store) {
-  command.add_option("--store", store, "the store (default: the default file store)")
+CLI::Option* add_store_option(CLI::App& command, std::string& store) {
+  return command.add_option("--store", store, "the store (default: the default file store)")
       ->type_name("URL");
 }
 

@@ -18,7 +18,7 @@
 namespace vitrove::cli {
 
 // --store of a command that looks into one.
-void add_store_option(CLI::App& command, std::string& store);
+CLI::Option* add_store_option(CLI::App& command, std::string& store);
 
 // The URL of --store, or that of the default file store when it is empty. Throws Error.
 std::string store_url(const std::string& url);

@@ -142,6 +142,14 @@ WRONG = {
     "a wrong scheme": ("stats --server redis://127.0.0.1:1", 2,
                        ["a server's address is expected, such as http://127.0.0.1:8090",
                         "redis://127.0.0.1:1"]),
+    "two servers": ("stats {DEAD} --server {PAGE}", 2, [
+        "two are given where one is expected: {DEAD}, and --server {PAGE}"]),
+    "two servers in the other order": ("stats --server {PAGE} {DEAD}", 2, ["two are given"]),
+    "a server that is away as a word": ("stats {DEAD}", 4, ["no answer from {DEAD}"]),
+    "a store for a server": ("stats redis://x", 2, ["a server's address is expected"]),
+    "two stores": ("ls {EMPTY} --store {NO_REDIS}", 2, ["two are given where one is expected"]),
+    "two stores to measure": ("bench store {EMPTY} --store {NO_REDIS}", 2, ["two are given"]),
+    "a word too many": ("stats {DEAD} -- [x]", 2, ["not expected:", " [x]; see"]),
     "a wrong scheme for encode": ("encode {PNG} --server ftp://x", 2, ["and not ftp://x"]),
     "a stranger's 404": ("stats --server {STRANGE}", 4, ["{STRANGE}", "error 404 of its own",
                                                         "no Vitrove server"]),
@@ -249,6 +257,57 @@ def test_two_dashes_end_the_options_wherever_they_stand(tmp_path):
                      "--odd.png", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert [item["file"] for item in json.loads(result.stdout)["items"]] == ["a.png", "--odd.png"]
+
+
+def test_a_name_that_no_option_can_have_is_a_files_name(tmp_path):
+    names = ["- a.png", "-!x.png", "++", "[a,b].png"]
+    for name in names:
+        (tmp_path / name).write_bytes(png(1))
+    for words in (names, ["--", *names]):
+        result = run_cli("encode", "--encoder", STUB, "--store", "none", "--json", *words, cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
+        assert [item["file"] for item in json.loads(result.stdout)["items"]] == names
+
+
+def test_a_short_options_value_is_taken_as_it_is_written(tmp_path):
+    (tmp_path / "a.png").write_bytes(png(1))
+    for name in ("run=[a].safetensors", "[a].safetensors"):
+        result = run_cli("encode", "a.png", "--encoder", STUB, "--store", "none", "-o" + name, cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
+        assert (tmp_path / name).exists(), list(tmp_path.iterdir())
+
+
+def test_a_number_below_zero_is_refused_with_blanks_before_it_too(places):
+    result = run_cli("serve", "--encoder", STUB, "--port", places["PORT"], env={"VITROVE_EPOCH": " -1"})
+    assert result.returncode == 2, result.stderr
+    assert "--epoch: ' -1' is less than 0" in result.stderr
+    assert run_cli("ls", places["EMPTY"], "--limit", "-0").returncode == 4, "which is 0"
+
+
+def test_what_is_wrong_with_a_servers_address_is_told(places):
+    for odd, says in ((places["DEAD"] + " ", "ends with a blank"), (places["DEAD"] + "\n", "ends with a"),
+                      (" " + places["DEAD"], "begins with a blank")):
+        result = run_cli("stats", odd)
+        assert result.returncode == 2 and says in result.stderr, result.stderr
+
+
+def test_stats_takes_the_server_as_a_word(start):
+    server = start()
+    url = f"http://127.0.0.1:{server.port}"
+    for words in ([url], ["--server", url], [url, "--server", url]):
+        result = run_cli("stats", *words, "--json")
+        assert result.returncode == 0, result.stderr
+        assert "pool" in json.loads(result.stdout)
+    elsewhere = run_cli("stats", url, env={"VITROVE_SERVER": "http://127.0.0.1:1"})
+    assert elsewhere.returncode == 0, elsewhere.stderr
+    assert "SERVER" in run_cli("stats", "--help").stdout
+
+
+@pytest.mark.parametrize("command", ["serve", "encode", "bench store"])
+def test_help_says_what_a_time_without_a_unit_is(command):
+    told = " ".join(run_cli(*command.split(), "--help").stdout.split())
+    assert "TIME: a number with us, ms, s, min, h or d; without a unit it is seconds" in told
+    assert "TIME: " not in run_cli("ls", "--help").stdout
 
 
 def test_the_version_is_told_whatever_follows():

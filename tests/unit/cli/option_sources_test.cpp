@@ -10,16 +10,20 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "cli/http_client.h"
 #include "cli/output.h"
+#include "cli/unknown_words.h"
 #include "vitrove/error.h"
 
 namespace vitrove::cli {
 namespace {
+
+using ::testing::HasSubstr;
 
 class Variable {
  public:
@@ -61,9 +65,14 @@ class OptionSources : public ::testing::Test {
     command->add_option("--admin-key,--api-key", key_);
     command->add_option("--pool-size", size_);
     command->add_option("--config", config_);
-    command->add_option("--name", names_);
+    command->add_option("-n,--name", names_);
     command->add_option("FILES", files_);
     app_.add_subcommand("rest", "")->add_option("--hours", hours_);
+    CLI::App* look = app_.add_subcommand("look", "");
+    look->add_option("PLACE", word_);
+    look->add_option("--place", place_);
+    look->add_option("--config", config_);
+    app_.add_subcommand("check", "")->add_option("PLACES,--place", names_);
     CLI::App* inner = app_.add_subcommand("group", "")->add_subcommand("inner", "");
     inner->add_option("--depth", depth_);
     inner->add_option("--config", config_);
@@ -83,6 +92,7 @@ class OptionSources : public ::testing::Test {
     parse(std::move(words));
   }
   void parse(std::vector<std::string> words) {
+    refuse_unknown_words(app_, words);
     words = with_option_sources(app_, std::move(words));
     app_.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   }
@@ -96,6 +106,8 @@ class OptionSources : public ::testing::Test {
   std::vector<std::string> files_;
   int hours_ = 0;
   int depth_ = 0;
+  std::string word_;
+  std::string place_;
 };
 
 TEST_F(OptionSources, AShortFlagWinsOverTheEnvironment) {
@@ -140,6 +152,57 @@ TEST_F(OptionSources, TwoDashesEndTheOptionsWhereverTheyStand) {
   }
   run({"a", "--", "--", "b"});
   EXPECT_EQ(files_, (std::vector<std::string>{"a", "--", "b"}));
+}
+
+TEST_F(OptionSources, AfterTwoDashesEveryWordIsPlainWhateverTheParserMakesOfIt) {
+  run({"a", "--", "++", "rest", "-j2", "[b]", "\x01", "c"});
+  EXPECT_EQ(files_, (std::vector<std::string>{"a", "++", "rest", "-j2", "[b]", "\x01", "c"}));
+}
+
+TEST_F(OptionSources, TwoPlusesAreAPlainWord) {
+  run({"a", "++", "--name", "++", "b"});
+  EXPECT_EQ(files_, (std::vector<std::string>{"a", "++"}));
+  EXPECT_EQ(names_, (std::vector<std::string>{"++", "b"}));
+}
+
+TEST_F(OptionSources, WhatCannotBeginANameIsAPlainWord) {
+  const std::vector<std::string> words{"- a.png", "-!x", "-", "---x", "-- x", "--!x", "-\n"};
+  for (const std::string& word : words) {
+    run({word});
+    EXPECT_EQ(files_, std::vector<std::string>{word});
+    app_.clear();
+  }
+  EXPECT_THROW(run({"-q"}), Error);
+  EXPECT_THROW(run({"--q"}), Error);
+}
+
+TEST_F(OptionSources, AMessageNamesTheWordsAsTheyWereGiven) {
+  try {
+    parse({"rest", "++", "[b]"});
+    FAIL() << "two words too many";
+  } catch (const CLI::ParseError& error) {
+    EXPECT_NE(std::string(error.what()).find('\x01'), std::string::npos);
+    const std::string says = as_given(error.what());
+    EXPECT_NE(says.find("++"), std::string::npos) << says;
+    EXPECT_EQ(says.find('\x01'), std::string::npos) << says;
+  }
+}
+
+TEST_F(OptionSources, AnOptionThatIsGivenAsAWordGivesWayToNoOtherSource) {
+  const Variable place("VITROVE_PLACE", "variable");
+  const ConfigFile file("place = \"file\"\n");
+  parse({"look", "word", "--config", file.path()});
+  EXPECT_EQ(word_, "word");
+  EXPECT_EQ(place_, "");
+  app_.clear();
+  parse({"look", "--", "word"});
+  EXPECT_EQ(place_, "");
+  app_.clear();
+  parse({"look"});
+  EXPECT_EQ(place_, "variable");
+  app_.clear();
+  parse({"check", "word"});
+  EXPECT_EQ(names_, std::vector<std::string>{"word"});
 }
 
 TEST_F(OptionSources, OfOptionsThatExcludeEachOtherTheStrongerSourceCounts) {
@@ -225,6 +288,12 @@ TEST_F(OptionSources, AValueInBracketsIsTextWhereverItComesFrom) {
   EXPECT_EQ(names_, (std::vector<std::string>{"[a,b]", "[c]"}));
 }
 
+TEST_F(OptionSources, AShortOptionsValueBeginsBehindItsLetter) {
+  run({"-nrun=[a].safetensors", "-n[a,b]", "-n=[c]", "-n", "x=[d]", "--name=y=[e]"});
+  EXPECT_EQ(names_,
+            (std::vector<std::string>{"run=[a].safetensors", "[a,b]", "=[c]", "x=[d]", "y=[e]"}));
+}
+
 TEST_F(OptionSources, OneFileServesAllCommandsAndEachTakesWhatItKnows) {
   const ConfigFile file("jobs = 5\nhours = 7\n[rest]\nhours = 8\n[work]\npool-size = \"9\"\n");
   run({"--config", file.path()});
@@ -283,6 +352,24 @@ TEST_F(OptionSources, ACommandOfAGroupHasATableInTheGroups) {
 
 TEST_F(OptionSources, ADirectoryIsNoFile) {
   EXPECT_THROW(run({"--config", std::filesystem::temp_directory_path().string()}), Error);
+}
+
+std::string wrong_with(const std::string& address) { return server_address(address); }
+
+TEST(ServerAddress, IsOneOfHttpOrAHostAlone) {
+  for (const char* good : {"http://127.0.0.1:8090", "https://x", "localhost:8090", "x"})
+    EXPECT_EQ(wrong_with(good), "") << good;
+  EXPECT_THAT(wrong_with("redis://x"), HasSubstr("and not redis://x"));
+}
+
+TEST(ServerAddress, SaysWhatIsWrongWithBlanks) {
+  for (const char* text : {"http://x ", "http://x\n", "http://x\r\n", "x\t"})
+    EXPECT_THAT(wrong_with(text), HasSubstr("ends with a blank or a new line")) << text;
+  for (const char* text : {" http://x", "\nhttp://x", "\tx", " http://x "})
+    EXPECT_THAT(wrong_with(text), HasSubstr("begins with a blank or a new line")) << text;
+  for (const char* text : {"http://x http://y", "http://x\nhttp://y", "x\ty"})
+    EXPECT_THAT(wrong_with(text), HasSubstr("not several words")) << text;
+  EXPECT_THAT(wrong_with(" \n"), HasSubstr("blank"));
 }
 
 TEST(QueryValue, EncodesAllButPlainCharacters) {
