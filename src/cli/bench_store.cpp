@@ -143,12 +143,12 @@ class BenchStore {
   void measure(std::uint64_t size) {
     if (size > store_->capabilities().max_value_bytes)
       throw Error(ErrorCode::invalid_argument,
-                  "values of " + format_bytes(size) + " are more than this store takes");
+                  "values of " + exact_bytes(size) + " are more than this store takes");
     StoreLoad load(*store_, shape_of(arguments_, size));
     for (const LoadOp op : every_op) {
       if (stop_.came()) return;
       std::size_t steps = 0;
-      const std::string label = std::string(to_string(op)) + " " + format_bytes(size);
+      const std::string label = std::string(to_string(op)) + " " + exact_bytes(size);
       const auto step_to = [&](double done) {
         while (steps < static_cast<std::size_t>(done * steps_a_run)) {
           progress_.step(label);
@@ -185,7 +185,7 @@ class BenchStore {
       runs_.push_back(std::move(line));
       return;
     }
-    table_.add({std::string(to_string(op)), format_bytes(size),
+    table_.add({std::string(to_string(op)), exact_bytes(size),
                 op == LoadOp::exist ? "-" : number(megabytes), number(operations, "%.0f"),
                 time_text(figures.p50_us), time_text(figures.p99_us),
                 figures.failed == 0 ? "0" : std::to_string(figures.failed) + ": " + figures.fault});

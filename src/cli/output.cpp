@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "vitrove/units.h"
+
 namespace vitrove::cli {
 
 void Table::print() const {
@@ -84,6 +86,14 @@ std::string json_line(const nlohmann::json& value) {
 
 std::string counted(std::size_t count, const char* one, const char* many) {
   return std::to_string(count) + " " + (count == 1 ? one : many);
+}
+
+std::string exact_bytes(std::uint64_t bytes) {
+  constexpr std::uint64_t largest_unit = std::uint64_t{1} << 40;
+  std::uint64_t unit = 1;
+  while (unit < largest_unit && bytes / unit >= 1024) unit *= 1024;
+  const bool has_one_digit = bytes % unit * 10 % unit == 0;
+  return has_one_digit ? format_bytes(bytes) : std::to_string(bytes) + " B";
 }
 
 std::string format_age(std::chrono::system_clock::time_point when) {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,6 +59,9 @@ std::string json_line(const nlohmann::json& value);
 
 // "1 file", "3 files".
 std::string counted(std::size_t count, const char* one, const char* many);
+
+// "768.0 KiB"; in bytes what that would be no exact name of, so that it is not taken for another.
+std::string exact_bytes(std::uint64_t bytes);
 
 // "2 min ago", for listings.
 std::string format_age(std::chrono::system_clock::time_point when);

@@ -48,6 +48,15 @@ def test_memory_is_measured():
     check_figures(lines(run_cli("bench", "store", "memory:", "--json", *QUICK)), "memory")
 
 
+def test_a_size_that_is_no_round_one_is_not_taken_for_another():
+    result = run_cli("bench", "store", "memory:", "--size", "768KiB,786433", "--count", "1", "--time", "0",
+                     "--quiet")
+    assert result.returncode == 0, result.stderr
+    values = [line.split("  ")[1:] for line in result.stdout.splitlines()[1:]]
+    named = [next(cell.strip() for cell in cells if cell.strip()) for cells in values]
+    assert named == 3 * ["768.0 KiB"] + 3 * ["786433 B"]
+
+
 def test_files_are_measured_and_removed(store_folder):
     result = run_cli("bench", "store", file_store(store_folder), "--json", "--batch", 4,
                      "--threads", 2, *QUICK)
