@@ -148,7 +148,9 @@ def test_the_benchmark_of_stores_runs_both_sides_on_a_real_engine():
          "--pairs", "2", "--seconds", "0.05", "--only", "mooncake_get/64KiB/by_16"],
         capture_output=True, text=True, timeout=seconds(240))
     assert run.returncode == 0, run.stderr
-    (line,) = [json.loads(line) for line in run.stdout.splitlines()]
+    line, bound = [json.loads(line) for line in run.stdout.splitlines()]
     assert line["name"] == "mooncake_get/64KiB/by_16/python" and line["unit"] == "GB/s"
     assert line["ours"] > 0 and line["other"] > 0 and line["ratio"] > 0
     assert line["ok"] == (line["ratio"] >= 0.95)
+    assert bound["name"] == line["name"] + "/bound" and bound["other"] == line["other"]
+    assert 0 < bound["ratio"] < 1, "two processes are slower than one"
