@@ -234,7 +234,7 @@ TEST(HostileRedis, GetsOddAnswersToPutsAndClaimsNotBelieved) {
 }
 
 TEST(HostileRedis, HasNoCountBelowZero) {
-  ScriptedServer server([](const Words&) { return ":-5\r\n"; });
+  ScriptedRedis server([](const Words&) { return ":-5\r\n"; });
   const auto store = make_redis_store(server.options());
   const std::vector<StoreResult> answers = {
       exists(*store, key_number(1)), remove_one(*store, key_number(1)),
@@ -248,7 +248,7 @@ TEST(HostileRedis, HasNoCountBelowZero) {
 
 TEST(HostileRedis, SpoilsByANegativeCountNoOtherItem) {
   std::atomic<int> asked{0};
-  ScriptedServer server([&](const Words&) { return asked++ == 1 ? ":-1\r\n" : ":1\r\n"; });
+  ScriptedRedis server([&](const Words&) { return asked++ == 1 ? ":-1\r\n" : ":1\r\n"; });
   const auto store = make_redis_store(server.options());
   const auto results = store->batch_remove(key_numbers(3), {});
   EXPECT_TRUE(results[0].ok());
