@@ -8,11 +8,11 @@
 
 #include <atomic>
 #include <chrono>
-#include <mutex>
 #include <string>
 
 #include "base/log.h"
 #include "stores/redis/network.h"
+#include "stores/redis/standing_trouble.h"
 
 namespace vitrove::redis {
 
@@ -29,13 +29,11 @@ class PartsRefusal {
   void came();
 
   // Empty when all is well.
-  std::string detail() const;
+  std::string detail() const { return trouble_.detail(); }
 
  private:
   std::atomic<Clock::duration> until_{Clock::duration::min()};
-  std::atomic<bool> is_refused_{false};
-  mutable std::mutex mutex_;
-  std::string detail_;
+  StandingTrouble trouble_;
   LogThrottle throttle_{std::chrono::hours(1)};
 };
 

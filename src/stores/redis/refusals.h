@@ -1,12 +1,12 @@
 // Whether the server takes puts at the moment, for health() and for the log.
 #pragma once
 
-#include <atomic>
-#include <mutex>
+#include <chrono>
 #include <string>
 
 #include "base/log.h"
 #include "stores/redis/network.h"
+#include "stores/redis/standing_trouble.h"
 
 namespace vitrove::redis {
 
@@ -18,12 +18,10 @@ class Refusals {
   void accepted();
 
   // Empty when all is well.
-  std::string detail() const;
+  std::string detail() const { return trouble_.detail(); }
 
  private:
-  std::atomic<bool> is_refusing_{false};
-  mutable std::mutex mutex_;
-  std::string detail_;
+  StandingTrouble trouble_;
   LogThrottle throttle_{std::chrono::minutes(1)};
 };
 
