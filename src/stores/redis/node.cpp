@@ -46,8 +46,11 @@ std::optional<ServerMemory> Node::memory() const {
 
 Node::Lease Node::lease(Use use, const StoreContext& context, Fault& fault) {
   std::unique_ptr<Connection> idle;
-  if (!wait_for_place(use, context, fault, idle)) return {};
-  return lease_at_place(use, std::move(idle), context, fault);
+  while (wait_for_place(use, context, fault, idle)) {
+    Lease lease = lease_at_place(use, std::move(idle), context, fault);
+    if (lease || fault) return lease;  // else one of those that there are has to do
+  }
+  return {};
 }
 
 Node::Lease Node::lease_unawaited(Use use, const StoreContext& context, Fault& fault) {
@@ -116,7 +119,8 @@ bool Node::is_free(Use use) const {
   const std::uint32_t most = settings_->options.pool;
   if (leased_ >= most) return false;
   if (use == Use::write && leased_to_write_ >= most / 2) return false;
-  if (use == Use::read_large && leased_to_read_large_ >= most_large_reads) return false;
+  const std::uint32_t most_large = std::min(most_large_reads, most / 2);
+  if (use == Use::read_large && leased_to_read_large_ >= most_large) return false;
   return !idle_.empty() || leased_ == 0 || Clock::now() >= next_dial_;
 }
 
@@ -127,20 +131,16 @@ bool Node::wait_for_place(Use use, const StoreContext& context, Fault& fault,
   if (fault) return false;
   Waiter waiter{.use = use};
   const auto place = waiting_.insert(waiting_.end(), &waiter);
-  const auto ends = [&] { return waiter.has_place || state_ == State::down; };
-  const bool has_ended = wait_until(waiter.changed, lock, context.cancel, context.deadline, ends);
-  if (waiter.has_place) {
-    idle = std::move(waiter.idle);
-    return true;
-  }
-  waiting_.erase(place);
-  if (has_ended) {
-    fault = why_down();
+  const auto is_served = [&] { return waiter.is_served; };
+  if (!wait_until(waiter.changed, lock, context.cancel, context.deadline, is_served)) {
+    waiting_.erase(place);
+    const bool left = context.cancel.stop_requested();
+    fault = {left ? StoreStatus::cancelled : StoreStatus::timeout, 0, "no connection was free"};
     return false;
   }
-  const bool left = context.cancel.stop_requested();
-  fault = {left ? StoreStatus::cancelled : StoreStatus::timeout, 0, "no connection was free"};
-  return false;
+  fault = std::move(waiter.fault);
+  idle = std::move(waiter.idle);
+  return !fault;
 }
 
 // A place that becomes free goes to who has waited longest, and not to who happens to ask then:
@@ -153,10 +153,19 @@ void Node::serve_waiting() {
       continue;
     }
     occupy_place(waiter.use, waiter.idle);
-    waiter.has_place = true;
+    waiter.is_served = true;
     waiter.changed.notify_one();
     next = waiting_.erase(next);
   }
+}
+
+void Node::refuse_waiting() {
+  for (Waiter* waiter : waiting_) {
+    waiter->fault = why_down();
+    waiter->is_served = true;
+    waiter->changed.notify_one();
+  }
+  waiting_.clear();
 }
 
 Fault Node::why_down() const {
@@ -181,7 +190,10 @@ bool Node::take_place(Use use, Fault& fault, std::unique_ptr<Connection>& idle) 
 
 void Node::occupy_place(Use use, std::unique_ptr<Connection>& idle) {
   count_lease(use, 1);
-  if (idle_.empty()) return;
+  if (idle_.empty()) {  // he makes one: while the server takes no more, one tries for all
+    if (next_dial_ != Clock::time_point::min()) next_dial_ = Clock::now() + check_interval;
+    return;
+  }
   idle = std::move(idle_.back());
   idle_.pop_back();
 }
@@ -217,6 +229,7 @@ void Node::came_up(const Dialed& dialed) {
   {
     std::lock_guard lock(mutex_);
     memory_ = dialed.memory;
+    next_dial_ = Clock::time_point::min();
     const bool was_up = std::exchange(state_, State::up) == State::up;
     if (!was_up) max_value_bytes_ = no_limit;
     learn_limit(dialed.max_value_bytes);
@@ -246,7 +259,7 @@ void Node::suspect(const Fault& fault) {
     memory_.reset();
     closed.swap(idle_);
     next_tend_ = Clock::now();
-    for (Waiter* waiter : waiting_) waiter->changed.notify_one();
+    refuse_waiting();
   }
   throttle_.log(spdlog::level::warn, "redis store {}: {}; tried again in the background",
                 endpoint_.text(), fault.detail);
@@ -269,6 +282,7 @@ Clock::time_point Node::tend(Clock::time_point now, const std::stop_token& cance
   if (is_up) add_spares(cancel);
   if (!is_up) probe(cancel);
   std::lock_guard lock(mutex_);
+  serve_waiting();  // more may be made again
   next_tend_ = Clock::now() + (state_ == State::up ? check_interval : next_pause());
   return next_tend_;
 }

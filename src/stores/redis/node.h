@@ -95,8 +95,9 @@ class Node {
   // Its owner's, on his stack.
   struct Waiter {
     const Use use;
-    bool has_place = false;
+    bool is_served = false;            // he has a place, or is told why there is none
     std::unique_ptr<Connection> idle;  // that comes with the place, if there is one
+    Fault fault;
     std::condition_variable_any changed;
   };
 
@@ -111,6 +112,7 @@ class Node {
   bool take_place(Use use, Fault& fault, std::unique_ptr<Connection>& idle);
   void occupy_place(Use use, std::unique_ptr<Connection>& idle);
   void serve_waiting();
+  void refuse_waiting();
   Fault why_down() const;
 
   bool make_do();

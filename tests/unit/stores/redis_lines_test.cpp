@@ -160,6 +160,55 @@ TEST_F(RedisLines, GoToThoseWhoHaveWaitedLongest) {
   EXPECT_GE(least * 2, most);
 }
 
+// Whose server goes away while they wait are told at once: none of them tries it for himself.
+TEST_F(RedisLines, AreWaitedForNoLongerThanTheServerIsThere) {
+  RedisStoreOptions options = server_.options();
+  options.pool = 2;
+  options.timeout = std::chrono::milliseconds(300);
+  options.connect_timeout = std::chrono::seconds(30);
+  const auto store = make_redis_store(options);
+  const Values small = put_values(*store, 0, 1, kib);
+  ASSERT_TRUE(eventually([&] {
+    const auto counts = counts_of_callers(*store, small, 2, std::chrono::milliseconds(20));
+    return lines() == 2;
+  }));
+  server_.freeze();
+  const auto began = std::chrono::steady_clock::now();
+  {
+    std::vector<std::jthread> callers;
+    for (int i = 0; i < 12; ++i) {
+      callers.emplace_back([&] {
+        Bytes back(kib);
+        EXPECT_FALSE(get_one(*store, small.keys.front(), back).ok());
+      });
+    }
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(20));
+  server_.thaw();
+}
+
+TEST_F(RedisLines, AreAskedForOnceASecondWhileTheServerGivesNoMore) {
+  const auto began = std::chrono::steady_clock::now();
+  {
+    const auto store = open(64);
+    const Values small = put_values(*store, 0, 1, kib);
+    ASSERT_TRUE(eventually([&] { return server_.info("connected_clients") == "3"; }));
+    server_.ask({"CONFIG", "SET", "maxclients", "2"});
+    counts_of_callers(*store, small, 24, std::chrono::milliseconds(3500));
+  }
+  ASSERT_TRUE(eventually([&] {
+    try {
+      return server_.ask({"CONFIG", "SET", "maxclients", "100"}).text == "OK";
+    } catch (const std::exception&) {
+      return false;
+    }
+  }));
+  const auto took = std::chrono::steady_clock::now() - began;
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(took).count();
+  EXPECT_LE(std::stol(server_.info("rejected_connections")), 24 + 4 * (seconds + 1))
+      << "all at once at the beginning, then one and the keeper's";
+}
+
 // What a further connection was given is asked for again when that one breaks.
 TEST_F(RedisLines, ThatBreakLoseNothing) {
   const Values small = put_values(*open(8), 0, 16, 64 * kib);
