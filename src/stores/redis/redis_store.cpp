@@ -12,7 +12,7 @@
 #include "stores/redis/lister.h"
 #include "stores/redis/parts_refusal.h"
 #include "stores/redis/redis_options.h"
-#include "stores/redis/refusals.h"
+#include "stores/redis/standing_trouble.h"
 #include "vitrove/error.h"
 
 namespace vitrove {
@@ -42,7 +42,7 @@ class RedisStore final : public EmbeddingStore {
 
   StoreHealth health() const override {
     StoreHealth health = client_.fleet().health();
-    const std::string refusal = refusals_.detail();
+    const std::string refusal = refused_puts_.detail();
     if (health.state == StoreState::ready && !refusal.empty()) {
       health.state = StoreState::degraded;
       health.detail = refusal;
@@ -101,7 +101,7 @@ class RedisStore final : public EmbeddingStore {
 
   const std::shared_ptr<const Settings> settings_;
   Client client_;
-  Refusals refusals_;
+  StandingTrouble refused_puts_{std::chrono::minutes(1), "puts are accepted again"};
   PartsRefusal parts_refusal_;
 };
 
@@ -115,12 +115,13 @@ std::vector<StoreResult> RedisStore::batch_get_into_multi_buffers(
   for (std::size_t i = 0; i < keys.size(); ++i) {
     if (total_bytes(buffers[i]) > 0) plan.add(i, get_key(keys[i]), buffers[i]);
   }
+  const auto asked = Clock::now();
   client_.run(plan.commands(), plan.has_large() ? Use::read_large : Use::read, context);
   plan.settle(results);
   if (const Fault why = plan.why_parts_are_refused()) {
     get_whole(plan, why, results, context);
   } else if (plan.has_read_parts()) {
-    parts_refusal_.came();
+    parts_refusal_.came(asked);
   }
   return results;
 }
@@ -162,19 +163,20 @@ StoreResult RedisStore::put_result(const Command& command, std::uint64_t size, P
   if (!command.answered) return command.fault.result();
   const Reply& reply = command.reply;
   if (reply.type == ReplyType::text) {
-    refusals_.accepted();
+    refused_puts_.end();
     return {StoreStatus::ok, size};
   }
   // With NX: one was there already, of a size that we are not told. It is looked for only after the
   // server has found that it may write.
   if (reply.type == ReplyType::nil && mode == PutMode::if_absent) {
-    refusals_.accepted();
+    refused_puts_.end();
     return {StoreStatus::ok};
   }
   if (!reply.is_error()) return odd_answer().result();
   const Fault fault = fault_of(reply);
   // That one is too large says nothing about others; the client has told the node.
-  if (fault.status != StoreStatus::too_large) refusals_.refused(fault);
+  if (fault.status != StoreStatus::too_large)
+    refused_puts_.begin("puts are refused: " + fault.detail);
   return fault.result();
 }
 

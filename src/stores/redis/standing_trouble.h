@@ -3,15 +3,21 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <string>
+
+#include "base/log.h"
 
 namespace vitrove::redis {
 
 class StandingTrouble {
  public:
-  // True when there was none before. The words of the last one stay.
-  bool begin(std::string detail);
+  // A warning at most in every `period`; `over` is logged when it ends.
+  StandingTrouble(std::chrono::seconds period, std::string over);
+
+  // The words of the last one stay.
+  void begin(const std::string& detail);
   // True when there was one.
   bool end();
 
@@ -19,6 +25,8 @@ class StandingTrouble {
   std::string detail() const;
 
  private:
+  const std::string over_;
+  LogThrottle throttle_;
   std::atomic<bool> is_there_{false};
   mutable std::mutex mutex_;
   std::string detail_;

@@ -240,10 +240,21 @@ TEST(RedisPartsRefusal, HoldsForFiveMinutes) {
 
 TEST(RedisPartsRefusal, IsOverWhenPartsCome) {
   PartsRefusal refusal;
-  refusal.refused(no_right);
-  refusal.came();
-  EXPECT_FALSE(refusal.holds());
+  const auto now = redis::Clock::now();
+  refusal.refused(no_right, now);
+  refusal.came(now + seconds(1));
+  EXPECT_FALSE(refusal.holds(now + seconds(1)));
   EXPECT_EQ(refusal.detail(), "");
+}
+
+// Of a cluster one server may refuse what others were already about to give.
+TEST(RedisPartsRefusal, IsNotOverForWhatWasAskedForBefore) {
+  PartsRefusal refusal;
+  const auto now = redis::Clock::now();
+  refusal.refused(no_right, now);
+  refusal.came(now - seconds(1));
+  EXPECT_TRUE(refusal.holds(now + seconds(1)));
+  EXPECT_NE(refusal.detail(), "");
 }
 
 TEST(RedisPartsRefusal, IsSaidOnce) {
@@ -253,7 +264,7 @@ TEST(RedisPartsRefusal, IsSaidOnce) {
       "vitrove", std::make_shared<spdlog::sinks::ostream_sink_mt>(words)));
   PartsRefusal refusal;
   for (int i = 0; i < 3; ++i) refusal.refused(no_right);
-  refusal.came();
+  refusal.came(redis::Clock::now() + seconds(1));
   refusal.refused(no_right);  // as of a cluster one of whose servers refuses
   spdlog::drop("vitrove");
   const std::string said = words.str();
