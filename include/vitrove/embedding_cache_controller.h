@@ -396,9 +396,9 @@ class EmbeddingCacheController {
   // for nothing, and the count, once the caller has made use of it. A key that is only read (GET
   // /embeddings/{key}) is never counted. `view`: of this controller, not released.
   EmbeddingView peek(const EmbeddingKey& key);
-  void count_hit(const EmbeddingView& view);
   // The same for all keys of a request, as try_get() of many keys.
   void peek(std::span<const EmbeddingKey> keys, std::span<EmbeddingView> views);
+  void count_hit(const EmbeddingView& view);
 
   // For GET /embeddings/{key}: pool, then stores; never creates a fill for encoders, nor waits for
   // one. Nothing about the value is known but its key and, when given, the tenant it must belong

@@ -247,7 +247,7 @@ Finding check_server(const DoctorArguments& arguments) {
   if (!stores.empty()) {
     return {what, Finding::State::warning,
             "alive, ready, and its encoder works, but not all of its stores: " + stores +
-                " (requests go on without; `vitrove stats --server` says why)"};
+                " (requests go on without; `vitrove stats URL` says why)"};
   }
   return {what, Finding::State::good, "alive, ready, and its encoder works"};
 }

@@ -64,15 +64,6 @@ std::optional<StoredValue> read_one(EmbeddingStore& store, const EmbeddingKey& k
   return value;
 }
 
-}  // namespace
-
-CLI::Option* add_store_option(CLI::App& command, std::string& store) {
-  return command.add_option("--store", store, "the store (default: the default file store)")
-      ->type_name("URL");
-}
-
-namespace {
-
 // Of a variable meant for commands that take several. A path may have blanks, a list has schemes.
 void refuse_several_stores(const std::string& text) {
   std::istringstream in(text);
@@ -86,6 +77,11 @@ void refuse_several_stores(const std::string& text) {
 }
 
 }  // namespace
+
+CLI::Option* add_store_option(CLI::App& command, std::string& store) {
+  return command.add_option("--store", store, "the store (default: the default file store)")
+      ->type_name("URL");
+}
 
 std::string store_url(const std::string& url) {
   refuse_several_stores(url);
