@@ -11,8 +11,9 @@
 //
 //   connect_timeout=1s    until a new connection is ready for use (name, TCP, TLS, login)
 //   timeout=2s            how long a server may be silent while it owes us something
-//   pool=64               connections to each server at most, made when they are needed; puts use
-//                         half of them, gets with values of more than 832 KiB too, and eight
+//   pool=64               connections to each server at most, made when they are needed and
+//                         closed to eight when unused; puts use eight (half of the pool, if that
+//                         is less), and so do gets with values of more than 832 KiB
 //   prefix=vitrove:       before each key; nothing without it is ever touched
 //   ttl=0                 how long a value lives after its put; 0: until the server evicts it
 //   max_value_bytes=512MiB  larger values are not put; the server's own limit counts as well

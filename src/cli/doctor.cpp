@@ -77,7 +77,7 @@ std::string said(const std::string& what, const StoreResult& result) {
   return what + ": " + words_for(result);
 }
 
-// Put, get, compare, remove. Empty when all went well.
+// Put, look, get, compare, remove. Empty when all went well.
 std::string round_trip(EmbeddingStore& store, std::uint32_t rows) {
   const EmbeddingKey key = probe_key();
   const std::vector<std::byte> value = probe_value(key, rows);
@@ -87,6 +87,7 @@ std::string round_trip(EmbeddingStore& store, std::uint32_t rows) {
   const StoreResult put =
       store.batch_put(std::span(&key, 1), std::span(&out, 1), PutMode::if_absent, context).front();
   if (!put.ok()) return said("a put failed", put);
+  const StoreResult found = store.batch_is_exist(std::span(&key, 1), context).front();
   std::vector<std::byte> back(value.size());
   const MutableBuffer in(back);
   const StoreResult got = store.batch_get(std::span(&key, 1), std::span(&in, 1), context).front();
@@ -94,6 +95,7 @@ std::string round_trip(EmbeddingStore& store, std::uint32_t rows) {
   if (store.capabilities().can_remove) {
     removed = store.batch_remove(std::span(&key, 1), context).front();
   }
+  if (!found.ok()) return said("what was put could not be looked for", found);
   if (!got.ok()) return said("what was put could not be read back", got);
   if (back != value) return "what was read back differs from what was put";
   if (!removed.ok()) return said("what was put could not be removed", removed);

@@ -50,6 +50,8 @@ def redis_kinds(tmp_path_factory):
                     "+@all", "-eval")
     kinds["locked"]("ACL", "SETUSER", "no-parts", "on", ">secret2", "~vitrove:*",
                     "+@all", "-getrange")
+    kinds["locked"]("ACL", "SETUSER", "no-look", "on", ">secret2", "~vitrove:*",
+                    "+@all", "-strlen")
     kinds["replica"] = RedisServer(folder / "replica", "--replicaof",
                                    f"127.0.0.1 {kinds['open'].port}")
     yield kinds
@@ -87,6 +89,8 @@ REDIS = {
                            ["put, get and remove work; claims work",
                             "values above 832 KiB come whole", "NOPERM", "'getrange'",
                             "grant STRLEN and GETRANGE"]),
+    "may_not_look": (lambda k: local(k["locked"].port, login="no-look:secret2@"), "bad",
+                     ["could not be looked for: denied", "docs/stores.md lists the commands"]),
     "tls_to_plain": (lambda k: local(k["open"].port, "rediss"), "bad",
                      ["TLS", "is it redis:// there?"]),
     "plain_to_tls": (lambda k: local(k["tls"].tls_port), "bad", ["is it rediss:// there?"]),
@@ -116,6 +120,16 @@ def test_a_redis_that_hangs(tmp_path):
         server.process.send_signal(signal.SIGSTOP)
         stack.callback(server.process.send_signal, signal.SIGCONT)
         check(server.url(), "bad", "does it hang (stopped")
+
+
+def test_a_redis_that_takes_no_more_clients(tmp_path):
+    with contextlib.ExitStack() as stack:
+        server = RedisServer(tmp_path)
+        stack.callback(server.stop)
+        server("CONFIG", "SET", "maxclients", "1")
+        stack.enter_context(contextlib.closing(
+            socket.create_connection(("127.0.0.1", server.port))))
+        check(server.url(), "bad", "max number of clients reached")
 
 
 def test_nothing_stays_in_redis(tmp_path):

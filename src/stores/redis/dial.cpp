@@ -104,7 +104,9 @@ void greet(Dialed& dialed, const Settings& settings, const StoreContext& context
   const Reply& first = commands.front()->reply;
   if (dialed.fault && first.is_error() && commands.front()->answered) {
     dialed.fault = fault_of(first);
-    dialed.fault.detail = std::string(first.error_code()) + " after connecting";
+    // Other errors may repeat what they were sent: a password.
+    const bool is_full = dialed.fault.error_number == EUSERS;
+    if (!is_full) dialed.fault.detail = std::string(first.error_code()) + " after connecting";
   }
   if (!dialed.fault) dialed.fault = greeting.verdict();
   dialed.max_value_bytes = greeting.max_value_bytes();

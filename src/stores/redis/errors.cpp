@@ -48,7 +48,7 @@ Fault fault_of(const Reply& error) {
   const auto found = std::ranges::find(meanings, code, &Meaning::code);
   if (found != meanings.end()) return {found->status, found->error_number, printable(error.text)};
   if (error.text.find("max number of clients") != std::string::npos) {
-    return {StoreStatus::unavailable, EMFILE, printable(error.text)};
+    return {StoreStatus::unavailable, EUSERS, printable(error.text)};
   }
   if (error.text.find("invalid bulk length") != std::string::npos) {
     return {StoreStatus::too_large, EMSGSIZE, printable(error.text)};

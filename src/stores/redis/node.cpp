@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -16,6 +17,7 @@ namespace {
 constexpr auto check_interval = std::chrono::seconds(1);
 constexpr auto first_pause = std::chrono::milliseconds(50);
 constexpr auto longest_pause = std::chrono::seconds(5);
+constexpr auto trim_interval = std::chrono::seconds(30);
 
 bool tells_about_server(const Fault& fault) {
   return fault.status == StoreStatus::unavailable || fault.status == StoreStatus::denied;
@@ -118,9 +120,9 @@ bool Node::make_do() {
 bool Node::is_free(Use use) const {
   const std::uint32_t most = settings_->options.pool;
   if (leased_ >= most) return false;
-  if (use == Use::write && leased_to_write_ >= most / 2) return false;
-  const std::uint32_t most_large = std::min(most_large_reads, most / 2);
-  if (use == Use::read_large && leased_to_read_large_ >= most_large) return false;
+  if (use == Use::write && leased_to_write_ >= std::min(most_heavy, most / 2)) return false;
+  if (use == Use::read_large && leased_to_read_large_ >= std::min(most_heavy, most / 2))
+    return false;
   return !idle_.empty() || leased_ == 0 || Clock::now() >= next_dial_;
 }
 
@@ -196,6 +198,7 @@ void Node::occupy_place(Use use, std::unique_ptr<Connection>& idle) {
   }
   idle = std::move(idle_.back());
   idle_.pop_back();
+  unused_ = std::min(unused_, idle_.size());
 }
 
 std::unique_ptr<Connection> Node::next_idle() {
@@ -203,6 +206,7 @@ std::unique_ptr<Connection> Node::next_idle() {
   if (idle_.empty()) return nullptr;
   auto connection = std::move(idle_.back());
   idle_.pop_back();
+  unused_ = std::min(unused_, idle_.size());
   return connection;
 }
 
@@ -258,6 +262,7 @@ void Node::suspect(const Fault& fault) {
     fault_ = fault;
     memory_.reset();
     closed.swap(idle_);
+    unused_ = 0;
     next_tend_ = Clock::now();
     refuse_waiting();
   }
@@ -280,6 +285,7 @@ Clock::time_point Node::tend(Clock::time_point now, const std::stop_token& cance
     is_up = false;
   }
   if (is_up) add_spares(cancel);
+  if (is_up) close_unused(now);
   if (!is_up) probe(cancel);
   std::lock_guard lock(mutex_);
   serve_waiting();  // more may be made again
@@ -340,6 +346,20 @@ void Node::add_spares(const std::stop_token& cancel) {
     idle_.insert(idle_.begin(), std::move(spare));
     serve_waiting();
   }
+}
+
+// Other clients of a server that takes a limited number want them.
+void Node::close_unused(Clock::time_point now) {
+  std::vector<std::unique_ptr<Connection>> closed;  // without the lock
+  std::lock_guard lock(mutex_);
+  if (now < next_trim_) return;
+  next_trim_ = now + trim_interval;
+  const std::size_t resting = idle_.size();
+  const std::size_t too_many = resting > most_resting ? resting - most_resting : 0;
+  const auto end = idle_.begin() + static_cast<std::ptrdiff_t>(std::min(unused_, too_many));
+  std::move(idle_.begin(), end, std::back_inserter(closed));
+  idle_.erase(idle_.begin(), end);
+  unused_ = idle_.size();
 }
 
 bool Node::has_room_for_spare() const {

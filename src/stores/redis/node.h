@@ -22,9 +22,13 @@ namespace vitrove::redis {
 // Connections that one batch uses at a time.
 constexpr std::size_t most_lines = 4;
 
-// Large values (get_plan.h) that come over at a time. A server's core has the parts of so many in
-// its cache; of fifty it writes each part twice to memory, and gives half as many bytes a second.
-constexpr std::uint32_t most_large_reads = 8;
+// Connections that large values (get_plan.h) come over at a time, and those that puts use. A
+// server's core has the parts of so many in its cache; of fifty it writes each part twice to
+// memory, and gives half as many bytes a second. What it has received of a put counts for its
+// maxmemory.
+constexpr std::uint32_t most_heavy = 8;
+// So many are kept open though nobody uses them.
+constexpr std::size_t most_resting = 8;
 
 enum class Use : std::uint8_t { read, read_large, write };
 
@@ -117,6 +121,7 @@ class Node {
 
   bool make_do();
   void add_spares(const std::stop_token& cancel);
+  void close_unused(Clock::time_point now);
   bool has_room_for_spare() const;
   std::unique_ptr<Connection> next_idle();
   void take_back(Use use, std::unique_ptr<Connection> connection);
@@ -150,6 +155,8 @@ class Node {
   bool wants_spares_ = false;
   Clock::time_point next_dial_ = Clock::time_point::min();  // while there are others
   Clock::time_point next_tend_ = Clock::time_point::min();
+  std::size_t unused_ = 0;  // of `idle_`, from its front: by nobody since next_trim_ was set
+  Clock::time_point next_trim_ = Clock::time_point::min();
 
   // The keeper's alone.
   std::unique_ptr<Connection> watch_;

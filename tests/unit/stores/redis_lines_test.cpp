@@ -13,6 +13,8 @@
 #include "contract/test_values.h"
 #include "redis_server.h"
 #include "scripted_redis.h"
+#include "stores/redis/node.h"
+#include "stores/redis/settings.h"
 #include "vitrove/redis_store.h"
 
 namespace vitrove::testing {
@@ -207,6 +209,58 @@ TEST_F(RedisLines, AreAskedForOnceASecondWhileTheServerGivesNoMore) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(took).count();
   EXPECT_LE(std::stol(server_.info("rejected_connections")), 24 + 4 * (seconds + 1))
       << "all at once at the beginning, then one and the keeper's";
+}
+
+void use_at_the_same_time(redis::Node& node, std::size_t count) {
+  std::vector<redis::Node::Lease> leases;
+  for (std::size_t i = 0; i < count; ++i) {
+    redis::Fault fault;
+    leases.push_back(node.lease(redis::Use::read, {}, fault));
+    ASSERT_TRUE(leases.back()) << fault.detail;
+  }
+  for (redis::Node::Lease& lease : leases) lease.give_back();
+}
+
+TEST_F(RedisLines, AreClosedToEightWhenNobodyUsesThem) {
+  const auto settings = std::make_shared<redis::Settings>();
+  settings->options = server_.options();
+  redis::Node node({"127.0.0.1", server_.port()}, settings, [] {});
+  const auto others = [&] { return std::stoi(server_.info("connected_clients")) - 2; };
+  auto now = redis::Clock::now();
+  const auto pass_half_a_minute = [&] { node.tend(now += std::chrono::seconds(31), {}); };
+  use_at_the_same_time(node, 20);
+  pass_half_a_minute();  // and one connection more, which watches
+  use_at_the_same_time(node, 15);
+  EXPECT_EQ(others(), 20);
+  pass_half_a_minute();
+  EXPECT_TRUE(eventually([&] { return others() == 15; })) << "those that were used";
+  pass_half_a_minute();
+  EXPECT_TRUE(eventually([&] { return others() == 8; }));
+  pass_half_a_minute();
+  EXPECT_EQ(others(), 8);
+}
+
+// Like large gets; small ones are as many as there are callers.
+TEST_F(RedisLines, AreEightForManyCallersWhoPut) {
+  const auto store = open(64);
+  const Bytes value = pattern(0, 2048 * kib);
+  {
+    std::vector<std::jthread> callers;
+    for (std::uint64_t caller = 0; caller < 24; ++caller) {
+      callers.emplace_back([&, caller] {
+        for (std::uint64_t i = 0; i < 4; ++i) {
+          EXPECT_TRUE(put_one(*store, key_number(caller * 4 + i), value).ok());
+        }
+      });
+    }
+  }
+  const std::string clients = server_.ask({"CLIENT", "LIST"}).text;
+  std::size_t count = 0;
+  for (std::size_t at = clients.find(" cmd=set"); at != clients.npos;
+       at = clients.find(" cmd=set", at + 1)) {
+    ++count;
+  }
+  EXPECT_LE(count, most_for_large);
 }
 
 // What a further connection was given is asked for again when that one breaks.
